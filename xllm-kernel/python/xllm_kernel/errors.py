@@ -1,0 +1,53 @@
+"""Failure classes of the package.
+
+Every message says who speaks, what must hold, what was seen and what to do. This module imports
+nothing, so that any other may use it.
+"""
+
+from __future__ import annotations
+
+
+class KernelError(RuntimeError):
+    """Base of every error this package raises on purpose."""
+
+    def at_step(self, step: str) -> KernelError:
+        """Record the initialisation step that failed, and return the error itself.
+
+        Args:
+            step: what was being done, e.g. ``"resolve overrides"``.
+        """
+        message = self.args[0] if self.args else type(self).__name__
+        self.args = (f"{message} [initialize: failed at '{step}'; nothing was published]",)
+        return self
+
+
+class ConfigurationError(KernelError):
+    """The caller's configuration cannot be honoured: unknown name, target or incompatible choice."""
+
+
+class DependencyAbsentError(KernelError):
+    """A declared dependency is not installed, and what was asked for needs it."""
+
+
+class DependencyBrokenError(KernelError):
+    """A dependency is installed, but importing or registering what needs it failed."""
+
+
+class DomainError(KernelError, ValueError):
+    """An argument lies outside an implementation's domain.
+
+    Attributes:
+        clause: name of the violated clause, e.g. ``"weight.width"``.
+    """
+
+    def __init__(self, message: str, clause: str) -> None:
+        super().__init__(message)
+        self.clause = clause
+
+
+class ContractError(KernelError):
+    """An implementation broke its operation's contract, or two contracts contradict each other."""
+
+
+class ArtifactError(KernelError):
+    """A built artefact does not match its manifest, its sources or the installed framework."""

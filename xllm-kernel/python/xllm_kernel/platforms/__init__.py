@@ -1,0 +1,63 @@
+"""What differs by device type: modes, synchronisation, graphs, clocks, environment facts.
+
+Platforms import their framework when first used, so that naming one costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.platforms.captured import Captured
+from xllm_kernel.platforms.cpu import CpuPlatform
+from xllm_kernel.platforms.npu import NpuPlatform
+
+
+class Platform(Protocol):
+    """The interface through which shared runners treat every device alike."""
+
+    name: str
+    execution_modes: tuple[str, ...]
+    evidence: str
+
+    def require(self) -> None:
+        """Raise DependencyAbsentError, naming the module, where the device cannot be used."""
+
+    def synchronize(self) -> None:
+        """Wait until all submitted work is done."""
+
+    def environment(self) -> dict[str, Any]:
+        """Return facts about device and software, as JSON values."""
+
+    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
+        """Prepare calls of a function as the mode runs them; graph modes capture several."""
+
+    def measure(
+        self, captured: Captured, iterations: int, clock: Callable[[], int]
+    ) -> dict[str, float]:
+        """Replay ``iterations`` times and return microseconds a call, by column name.
+
+        Args:
+            captured: what ``capture`` returned.
+            iterations: number of replays in the sample.
+            clock: monotonic host clock in nanoseconds.
+        """
+
+
+_PLATFORMS: dict[str, Callable[[], Platform]] = {"cpu": CpuPlatform, "npu": NpuPlatform}
+
+
+def get_platform(device: str) -> Platform:
+    """Return the platform of a device type.
+
+    Raises:
+        ConfigurationError: for a name that is no known device type.
+    """
+    factory = _PLATFORMS.get(device)
+    if factory is None:
+        raise ConfigurationError(
+            f"device must be one of {', '.join(_PLATFORMS)}, got {device!r}; a device type takes "
+            "no index: choose the device through the host"
+        )
+    return factory()

@@ -1,0 +1,72 @@
+"""The host processor: everything is done when a call returns."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+from collections.abc import Callable
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from xllm_kernel.errors import DependencyAbsentError
+from xllm_kernel.platforms.captured import Captured, eager
+
+
+class CpuPlatform:
+    """PyTorch on the processor."""
+
+    name = "cpu"
+    execution_modes: tuple[str, ...] = ("eager",)
+    evidence = "cpu"
+
+    def require(self) -> None:
+        """Raise DependencyAbsentError where PyTorch is missing."""
+        if importlib.util.find_spec("torch") is None:
+            raise DependencyAbsentError(
+                "platform cpu: the module 'torch' must be installed, it was not found; install "
+                "PyTorch"
+            )
+
+    def synchronize(self) -> None:
+        """Return at once: a call on the processor is complete when it returns."""
+
+    def environment(self) -> dict[str, Any]:
+        """Return the processor, its thread count and PyTorch's version."""
+        import torch
+
+        return {
+            "device_name": processor_name(),
+            "torch": torch.__version__,
+            "threads": torch.get_num_threads(),
+            "affinity": len(os.sched_getaffinity(0)),
+        }
+
+    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
+        """Return the function as an eager unit; the processor has no graph mode."""
+        return eager(function)
+
+    def measure(
+        self, captured: Captured, iterations: int, clock: Callable[[], int]
+    ) -> dict[str, float]:
+        """Time ``iterations`` replays as one interval; returns ``wall_us`` a call."""
+        replay = captured.replay
+        begin = clock()
+        for _ in repeat(None, iterations):
+            replay()
+        elapsed_ns = clock() - begin
+        return {"wall_us": elapsed_ns / 1e3 / (iterations * captured.calls)}
+
+
+def processor_name() -> str:
+    """Return the processor's model name, or its architecture where the system hides it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == "model name":
+            return value.strip()
+    return platform.machine()

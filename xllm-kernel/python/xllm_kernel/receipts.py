@@ -1,0 +1,107 @@
+"""Receipts: which implementation each operation got, and why every other one was passed over."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.registry import KernelRegistry, PreparedKernel
+
+
+@dataclass(frozen=True, slots=True)
+class Excluded:
+    """A candidate that was passed over.
+
+    Attributes:
+        name: implementation, or its module where nothing was registered.
+        code: ``missing``, ``device``, ``contract``, ``mode``, ``override`` or ``priority``.
+        reason: the code's sentence.
+    """
+
+    name: str
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One operation's choice, as plain values.
+
+    Attributes:
+        operation: name of the operation.
+        contract_version: version of the contract that the choice fulfils.
+        implementation: full name of the choice.
+        solution: its short name.
+        device: its device type.
+        execution_modes: modes it supports.
+        priority: its priority.
+        input_domain: what it accepts.
+        guarantees: what it promises beyond the contract.
+        entry: what the bound callable is.
+        generation: number of the publication.
+        excluded: every other candidate.
+    """
+
+    operation: str
+    contract_version: int
+    implementation: str
+    solution: str
+    device: str
+    execution_modes: tuple[str, ...]
+    priority: int
+    input_domain: str
+    guarantees: tuple[str, ...]
+    entry: str
+    generation: int
+    excluded: tuple[Excluded, ...]
+
+    @classmethod
+    def of(cls, plan: PreparedKernel) -> Receipt:
+        """Write a plan's receipt."""
+        spec = plan.spec
+        return cls(
+            operation=spec.contract.operation,
+            contract_version=spec.contract.version,
+            implementation=spec.name,
+            solution=spec.solution,
+            device=spec.device,
+            execution_modes=spec.execution_modes,
+            priority=spec.priority,
+            input_domain=spec.input_domain,
+            guarantees=spec.guarantees,
+            entry=_entry(plan.function),
+            generation=plan.generation,
+            excluded=tuple(_excluded(name, reason) for name, reason in plan.excluded),
+        )
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the receipt as JSON values."""
+        return asdict(self)
+
+
+def receipts() -> dict[str, Receipt]:
+    """Return the receipts of this process's published plans, by operation.
+
+    Raises:
+        ConfigurationError: before ``xllm_kernel.initialize``.
+    """
+    published = KernelRegistry.get().published
+    if published is None:
+        raise ConfigurationError(
+            "xllm_kernel.receipts: kernels must be initialised first, none are published; call "
+            "xllm_kernel.initialize(device=...)"
+        )
+    return {operation: Receipt.of(plan) for operation, plan in published.items()}
+
+
+def _excluded(name: str, reason: str) -> Excluded:
+    code, _, sentence = reason.partition(": ")
+    return Excluded(name, code, sentence)
+
+
+def _entry(function: object) -> str:
+    """Describe a bound callable: a Torch overload by its name, a function by its module."""
+    if type(function).__name__ == "OpOverload":
+        return f"torch operator {function}"
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{type(function).__name__} {module}.{getattr(function, '__qualname__', '?')}"
