@@ -1,0 +1,52 @@
+"""Discovery of operations: what the catalogue refuses, and that it imports no framework."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from operation_builder import Backend, OperationBuilder
+
+from xllm_kernel import catalog
+from xllm_kernel.errors import ConfigurationError
+
+
+def test_operations_lists_the_builtin_ones_with_their_backends() -> None:
+    operations = catalog.operations()
+    assert set(operations) == {"rms_norm"}
+    assert operations["rms_norm"].devices == ("npu", "cpu")
+    names = [n for b in operations["rms_norm"].backends for n in b.implementations]
+    assert names == ["npu.xllm_native.rms_norm", "cpu.simd.rms_norm", "cpu.torch.rms_norm"]
+
+
+def test_operations_refuses_a_module_without_operation(
+    build_operations: OperationBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "_BUILTINS", ("json",))
+    with pytest.raises(ConfigurationError, match="json must export OPERATION"):
+        catalog.operations()
+
+
+def test_operations_refuses_one_name_twice(
+    build_operations: OperationBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build_operations.add("alpha", Backend("plain"))
+    monkeypatch.setattr(catalog, "_BUILTINS", (path, path))
+    with pytest.raises(ConfigurationError, match="'alpha' must be defined once"):
+        catalog.operations()
+
+
+def test_operations_refuses_a_name_that_no_variable_can_spell(
+    build_operations: OperationBuilder,
+) -> None:
+    build_operations.add("Alpha", Backend("plain"))
+    with pytest.raises(ConfigurationError, match="lower-case identifier"):
+        catalog.operations()
+
+
+def test_every_declared_backend_module_has_its_file() -> None:
+    package = Path(catalog.__file__).parent
+    for definition in catalog.operations().values():
+        for backend in definition.backends:
+            relative = Path(*backend.module.split(".")[1:]).with_suffix(".py")
+            assert (package / relative).is_file(), backend.module

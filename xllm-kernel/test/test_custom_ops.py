@@ -1,0 +1,127 @@
+"""Torch registration: new Python kernels, existing schemas, fakes, repetition, lifetime."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from xllm_kernel import custom_ops
+from xllm_kernel.custom_ops import register_custom_op
+from xllm_kernel.errors import ArtifactError, ConfigurationError
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def name() -> str:
+    """A name no other test used: Torch operators live as long as the process."""
+    return f"test_op_{next(_numbers)}"
+
+
+def _double(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+    return x * factor
+
+
+def _fake_double(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def test_register_a_python_kernel_runs_real_and_fake(name: str) -> None:
+    op = register_custom_op(
+        name, _double, mutates_args=(), dispatch_key="CPU", fake_impl=_fake_double
+    )
+    x = torch.arange(3.0)
+    assert torch.equal(op(x), x * 2)
+    assert torch.equal(op(x, factor=3.0), x * 3)
+    assert op is getattr(torch.ops.xllm_kernel, name).default
+    with FakeTensorMode() as mode:
+        fake = op(mode.from_tensor(x))
+    assert fake.shape == (3,)
+    torch.library.opcheck(op, (x,))
+
+
+def test_register_survives_collection(name: str) -> None:
+    register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU")
+    gc.collect()
+    assert torch.equal(getattr(torch.ops.xllm_kernel, name)(torch.ones(2)), torch.full((2,), 2.0))
+
+
+def test_register_twice_reuses_the_first(name: str) -> None:
+    arguments = {"mutates_args": (), "dispatch_key": "CPU", "fake_impl": _fake_double}
+    first = register_custom_op(name, _double, **arguments)
+    assert register_custom_op(name, _double, **arguments) is first
+    assert len(custom_ops._registered[name].libraries) == 2
+
+
+def test_register_another_kernel_or_fake_under_a_name_is_refused(name: str) -> None:
+    def other(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+        return x
+
+    register_custom_op(
+        name, _double, mutates_args=(), dispatch_key="CPU", fake_impl=_fake_double
+    )
+    with pytest.raises(ConfigurationError, match=r"its kernel is .*_double, got another one"):
+        register_custom_op(name, other, mutates_args=(), dispatch_key="CPU")
+    with pytest.raises(ConfigurationError, match="its fake is"):
+        register_custom_op(name, fake_impl=other)
+
+
+def test_register_a_fake_for_an_existing_schema(name: str) -> None:
+    library = torch.library.Library("xllm_kernel", "FRAGMENT")
+    library.define(f"{name}(Tensor x, float factor=2.0) -> Tensor")
+    library.impl(name, _double, "CPU")
+    op = register_custom_op(name, fake_impl=_fake_double)
+    with FakeTensorMode() as mode:
+        assert op(mode.from_tensor(torch.ones(4))).shape == (4,)
+    assert register_custom_op(name, fake_impl=_fake_double) is op
+    with pytest.raises(ConfigurationError, match="exists already"):
+        register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU")
+
+
+def test_register_without_any_schema_names_the_bridge(name: str) -> None:
+    with pytest.raises(ArtifactError, match=r"a loaded library must define.*load_library"):
+        register_custom_op(name, fake_impl=_fake_double)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "message"),
+    [
+        (_double, {"mutates_args": ()}, "needs dispatch_key too"),
+        (_double, {"dispatch_key": "CPU"}, "needs mutates_args too"),
+        (_double, {}, "needs mutates_args, dispatch_key too"),
+        (None, {"dispatch_key": "CPU"}, "dispatch_key must not be given"),
+        (None, {"mutates_args": ()}, "mutates_args must not be given"),
+    ],
+)
+def test_register_incompletely_is_refused(name, function, given, message) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        register_custom_op(name, function, **given)
+    assert name not in custom_ops._registered
+
+
+def _lacks_default(x: torch.Tensor, factor: float) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _other_default(x: torch.Tensor, factor: float = 3.0) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _other_name(y: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
+    return torch.empty_like(y)
+
+
+@pytest.mark.parametrize("fake", [_lacks_default, _other_default, _other_name])
+def test_register_a_fake_with_another_signature_is_refused(name: str, fake) -> None:
+    with pytest.raises(ConfigurationError, match=r"schema's parameters \(x, factor=2\.0\)"):
+        register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU", fake_impl=fake)
+
+
+def test_register_with_a_wrong_dispatch_key_propagates_and_leaves_no_schema(name: str) -> None:
+    with pytest.raises(RuntimeError, match="NoSuchKey"):
+        register_custom_op(name, _double, mutates_args=(), dispatch_key="NoSuchKey")
+    register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU")

@@ -1,0 +1,172 @@
+"""Executable domains: each kind of clause on both sides of its boundary."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from xllm_kernel.domain import (
+    FLOAT32_MAX,
+    DeviceIs,
+    Domain,
+    DtypeIn,
+    Extent,
+    FloatIn,
+    Rank,
+    SameDevice,
+    SameDtype,
+    SameExtent,
+    TensorFacts,
+    UnitStride,
+)
+from xllm_kernel.errors import DomainError
+
+
+def _facts(shape=(2, 4), dtype="float32", device="cpu", strides=None) -> TensorFacts:
+    dense = TensorFacts.contiguous(shape, dtype, device)
+    return dense if strides is None else TensorFacts(shape, strides, dtype, device)
+
+
+@pytest.mark.parametrize(
+    ("clause", "inside", "outside", "sentence"),
+    [
+        (Rank("x", 1), {"x": _facts((4,))}, {"x": _facts(())}, "at least 1 dimension, got 0"),
+        (
+            Rank("x", 2, exact=True),
+            {"x": _facts((4, 4))},
+            {"x": _facts((4, 4, 4))},
+            "exactly 2 dimensions, got 3",
+        ),
+        (
+            DtypeIn("x", ("float32", "float16")),
+            {"x": _facts(dtype="float16")},
+            {"x": _facts(dtype="int8")},
+            "x.dtype must be one of float32, float16, got int8",
+        ),
+        (
+            SameDtype("x", "y"),
+            {"x": _facts(), "y": _facts()},
+            {"x": _facts(), "y": _facts(dtype="float16")},
+            "x.dtype must equal y.dtype (float16), got float32",
+        ),
+        (
+            Extent("x", -1, "width", 1),
+            {"x": _facts((0, 1))},
+            {"x": _facts((3, 0))},
+            "x.shape[-1] must be at least 1, got 0",
+        ),
+        (
+            SameExtent("x", 0, "y", -1, "width"),
+            {"x": _facts((4,)), "y": _facts((9, 4))},
+            {"x": _facts((5,)), "y": _facts((9, 4))},
+            "x.shape[0] must equal y.shape[-1] (4), got 5",
+        ),
+        (
+            DeviceIs("x", "npu"),
+            {"x": _facts(device="npu:1")},
+            {"x": _facts(device="cpu")},
+            "x must be on device npu, got cpu",
+        ),
+        (
+            SameDevice("x", "y"),
+            {"x": _facts(device="npu:0"), "y": _facts(device="npu:0")},
+            {"x": _facts(device="npu:0"), "y": _facts(device="npu:1")},
+            "x must be on y's device (npu:1), got npu:0",
+        ),
+        (
+            UnitStride("x"),
+            {"x": _facts((2, 4), strides=(0, 1))},
+            {"x": _facts((2, 4), strides=(1, 2))},
+            "x.stride(-1) must be 1, got 2; pass a contiguous copy",
+        ),
+        (
+            UnitStride("x"),
+            {"x": _facts((2, 1), strides=(1, 7))},
+            {"x": _facts((2, 2), strides=(2, 0))},
+            "x.stride(-1) must be 1, got 0",
+        ),
+        (FloatIn("e", 0.0, 1.0), {"e": 0.0}, {"e": -1e-300}, "at most 1, got -1e-300"),
+        (FloatIn("e", 0.0, 1.0), {"e": 1.0}, {"e": math.nextafter(1.0, 2.0)}, "e must be finite"),
+        (FloatIn("e", 0.0, FLOAT32_MAX), {"e": FLOAT32_MAX}, {"e": math.inf}, "got inf"),
+        (FloatIn("e", 0.0, FLOAT32_MAX), {"e": 0}, {"e": math.nan}, "got nan"),
+    ],
+)
+def test_clause_holds_inside_and_tells_what_it_saw_outside(
+    clause, inside, outside, sentence
+) -> None:
+    assert clause.violation(inside) is None
+    assert sentence in clause.violation(outside)
+    assert clause.text.split(" must ")[0] in clause.violation(outside)
+    assert clause.name
+
+
+DOMAIN = Domain(
+    "scale", ("x",), ("e",), (Rank("x", 1), Extent("x", -1, "width", 1), FloatIn("e", 0.0, 1.0))
+)
+
+
+def test_domain_reports_the_first_violated_clause() -> None:
+    assert DOMAIN.violation({"x": _facts((4,)), "e": 0.5}) is None
+    assert DOMAIN.violation({"x": _facts(()), "e": 2.0}).clause == "x.rank"
+    assert DOMAIN.violation({"x": _facts((0,)), "e": 2.0}).clause == "x.width"
+    assert DOMAIN.violation({"x": _facts((4,)), "e": 2.0}).clause == "e"
+
+
+def test_domain_check_raises_who_what_and_clause() -> None:
+    DOMAIN.check("cpu.a.scale", x=torch.ones(3), e=1)
+    with pytest.raises(DomainError) as caught:
+        DOMAIN.check("cpu.a.scale", x=torch.ones(3, 0), e=1)
+    assert str(caught.value) == (
+        "scale [cpu.a.scale]: x.shape[-1] must be at least 1, got 0 (clause x.width)"
+    )
+    assert caught.value.clause == "x.width"
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "clause", "seen"),
+    [
+        ({"x": [1.0], "e": 0.5}, "x.type", "x must be a tensor, got list"),
+        ({"x": None, "e": 0.5}, "x.type", "got NoneType"),
+        ({"x": torch.ones(2), "e": "1"}, "e.type", "e must be a number, got str"),
+        ({"x": torch.ones(2), "e": None}, "e.type", "got NoneType"),
+        ({"x": torch.ones(2), "e": True}, "e.type", "got bool"),
+    ],
+)
+def test_domain_check_of_a_wrong_type_names_it(arguments, clause, seen) -> None:
+    with pytest.raises(DomainError, match=seen) as caught:
+        DOMAIN.check("cpu.a.scale", **arguments)
+    assert caught.value.clause == clause
+
+
+def test_domain_text_lists_every_clause() -> None:
+    assert DOMAIN.text == (
+        "x must have at least 1 dimension; x.shape[-1] must be at least 1; "
+        "e must be finite, at least 0 and at most 1"
+    )
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.empty(3, 4),
+        torch.empty(0, 4),
+        torch.empty(4, 3).t(),
+        torch.empty(17, 576, dtype=torch.bfloat16)[1:, 8:520],
+        torch.empty(5, device="meta").expand(3, 5),
+        torch.empty(()),
+    ],
+)
+def test_tensor_facts_describe_the_tensor(tensor: torch.Tensor) -> None:
+    facts = TensorFacts.of(tensor)
+    assert facts.shape == tuple(tensor.shape)
+    assert facts.strides == tensor.stride()
+    assert f"torch.{facts.dtype}" == str(tensor.dtype)
+    assert (facts.device, facts.offset) == (str(tensor.device), tensor.storage_offset())
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (2, 0, 4), (0,)])
+def test_tensor_facts_contiguous_has_torchs_strides(shape: tuple[int, ...]) -> None:
+    assert TensorFacts.contiguous(shape, "float32", "cpu") == TensorFacts.of(torch.empty(shape))

@@ -1,0 +1,80 @@
+"""``python -m xllm_kernel explain``: receipts in text and JSON, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from operation_builder import Backend, OperationBuilder
+
+from xllm_kernel.explain import main
+
+
+@pytest.fixture
+def operations(build_operations: OperationBuilder) -> OperationBuilder:
+    build_operations.add(
+        "alpha",
+        Backend("fast", priority=10),
+        Backend("plain"),
+        Backend("absent", requires=("no_such_sdk",)),
+    )
+    build_operations.add("beta", Backend("vendor", device="npu", requires=("no_such_sdk",)))
+    return build_operations
+
+
+def test_explain_prints_choice_and_each_exclusion(operations, capsys) -> None:
+    assert main(["explain"]) == 0
+    shown = capsys.readouterr().out
+    assert "chosen      cpu.fast.alpha  (priority 10, modes: eager)" in shown
+    assert "cpu.plain.alpha  priority: 0 is lower than 10 of cpu.fast.alpha" in shown
+    assert "absent  missing: required module is absent: no_such_sdk" in shown
+    assert "beta" not in shown
+
+
+def test_explain_json_holds_the_receipts(operations, capsys) -> None:
+    assert main(["explain", "alpha", "--device", "cpu", "--mode", "eager", "--json"]) == 0
+    receipt = json.loads(capsys.readouterr().out)["alpha"]
+    assert receipt["implementation"] == "cpu.fast.alpha"
+    assert {e["code"] for e in receipt["excluded"]} == {"missing", "priority"}
+
+
+def test_explain_shows_an_override(operations, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("XLLM_KERNEL_OVERRIDE_ALPHA", "plain")
+    assert main(["explain"]) == 0
+    assert "override: XLLM_KERNEL_OVERRIDE_ALPHA chose 'plain'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["gamma"], 2, "unknown operation 'gamma'; known operations are alpha, beta"),
+        (["beta"], 2, "beta has no backend for device 'cpu'; it has backends for npu"),
+        (["--device", "gpu"], 2, "device must be one of cpu, npu"),
+        (["--mode", "aclgraph"], 2, "execution_mode must be one of eager"),
+        (["--device", "npu"], 3, "no_such_sdk"),
+    ],
+)
+def test_explain_failures_have_their_exit_code(operations, capsys, arguments, code, message) -> None:
+    assert main(["explain", *arguments]) == code
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+
+
+def test_explain_a_broken_backend_exits_1_and_json_names_it(operations, capsys) -> None:
+    operations.write("alpha", Backend("fast", prologue="raise OSError('truncated')"))
+    assert main(["explain", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"] == "DependencyBrokenError"
+
+
+def test_explain_as_a_module_answers_for_this_installation(run_python) -> None:
+    done = run_python("-m", "xllm_kernel", "explain", "rms_norm", "--device", "cpu", "--json")
+    assert done.returncode == 0, done.stderr
+    receipt = json.loads(done.stdout)["rms_norm"]
+    others = {e["name"]: e["code"] for e in receipt["excluded"]}
+    if receipt["implementation"] == "cpu.simd.rms_norm":
+        assert others["cpu.torch.rms_norm"] == "priority"
+    else:
+        assert receipt["implementation"] == "cpu.torch.rms_norm"
+        assert others["xllm_kernel.ops.rms_norm.simd"] == "missing"
+        assert any("XLLM_KERNEL_BUILD_SIMD=1" in e["reason"] for e in receipt["excluded"])
