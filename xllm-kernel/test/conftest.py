@@ -33,7 +33,7 @@ def need_native() -> None:
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelRegistry]:
+def fresh(monkeypatch: pytest.MonkeyPatch) -> KernelRegistry:
     """An empty registry, no imported backend and no override; the process's own comes back."""
     for name in list(os.environ):
         if name.startswith("XLLM_KERNEL_"):
@@ -43,7 +43,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[KernelRegistry]:
             monkeypatch.delitem(sys.modules, backend.module, raising=False)
     registry = KernelRegistry()
     monkeypatch.setattr(KernelRegistry, "_instance", registry)
-    yield registry
+    return registry
 
 
 @pytest.fixture

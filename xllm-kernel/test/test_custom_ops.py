@@ -61,9 +61,7 @@ def test_register_another_kernel_or_fake_under_a_name_is_refused(name: str) -> N
     def other(x: torch.Tensor, factor: float = 2.0) -> torch.Tensor:
         return x
 
-    register_custom_op(
-        name, _double, mutates_args=(), dispatch_key="CPU", fake_impl=_fake_double
-    )
+    register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU", fake_impl=_fake_double)
     with pytest.raises(ConfigurationError, match=r"its kernel is .*_double, got another one"):
         register_custom_op(name, other, mutates_args=(), dispatch_key="CPU")
     with pytest.raises(ConfigurationError, match="its fake is"):

@@ -54,7 +54,9 @@ def test_explain_shows_an_override(operations, capsys, monkeypatch) -> None:
         (["--device", "npu"], 3, "no_such_sdk"),
     ],
 )
-def test_explain_failures_have_their_exit_code(operations, capsys, arguments, code, message) -> None:
+def test_explain_failures_have_their_exit_code(
+    operations, capsys, arguments, code, message
+) -> None:
     assert main(["explain", *arguments]) == code
     captured = capsys.readouterr()
     assert message in captured.err

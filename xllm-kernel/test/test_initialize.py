@@ -76,7 +76,9 @@ def test_initialize_without_survivor_publishes_nothing_and_retries(
 ) -> None:
     build_operations.add("alpha", Backend("plain"))
     build_operations.add("beta", Backend("plain", modes=("compile",)))
-    with pytest.raises(ConfigurationError, match=r"beta: no implementation is left.*mode: supports"):
+    with pytest.raises(
+        ConfigurationError, match=r"beta: no implementation is left.*mode: supports"
+    ):
         initialize(device="cpu")
     registry = KernelRegistry.get()
     assert registry.published is None
@@ -117,7 +119,9 @@ def test_initialize_with_an_installed_but_broken_backend_raises(
     build_operations: OperationBuilder, prologue: str
 ) -> None:
     build_operations.add(
-        "alpha", Backend("fast", priority=10, requires=("json",), prologue=prologue), Backend("plain")
+        "alpha",
+        Backend("fast", priority=10, requires=("json",), prologue=prologue),
+        Backend("plain"),
     )
     with pytest.raises(DependencyBrokenError, match=r"alpha \[.*\.fast\].*import the backends"):
         initialize(device="cpu")
@@ -141,14 +145,18 @@ def test_initialize_with_a_backend_that_registers_nothing_raises(
     build_operations: OperationBuilder,
 ) -> None:
     build_operations.add("alpha", Backend("fast", registers=False), Backend("plain"))
-    with pytest.raises(ConfigurationError, match=r"must register cpu\.fast\.alpha.*registered none"):
+    with pytest.raises(
+        ConfigurationError, match=r"must register cpu\.fast\.alpha.*registered none"
+    ):
         initialize(device="cpu")
 
 
 def test_initialize_with_duplicate_names_raises_and_names_both_sites(
     build_operations: OperationBuilder,
 ) -> None:
-    build_operations.add("alpha", Backend("one", name="cpu.x.alpha"), Backend("two", name="cpu.x.alpha"))
+    build_operations.add(
+        "alpha", Backend("one", name="cpu.x.alpha"), Backend("two", name="cpu.x.alpha")
+    )
     with pytest.raises(ConfigurationError, match=r"one\.py:\d+ and again at .*two\.py:\d+"):
         initialize(device="cpu")
 

@@ -49,7 +49,9 @@ def test_register_a_name_twice_names_both_sites(fresh: KernelRegistry) -> None:
 
 def test_register_after_freeze_is_refused(fresh: KernelRegistry) -> None:
     fresh.freeze()
-    with pytest.raises(ConfigurationError, match=r"cpu\.late\.scale.*before the registry is frozen"):
+    with pytest.raises(
+        ConfigurationError, match=r"cpu\.late\.scale.*before the registry is frozen"
+    ):
         _register("cpu.late.scale")(abs)
     assert fresh.candidates("scale") == ()
 

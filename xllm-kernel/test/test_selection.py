@@ -98,7 +98,9 @@ def test_override_of_an_operation_without_backend_for_the_device_is_refused(
     two: OperationBuilder,
 ) -> None:
     two.add("gamma", Backend("vendor", device="npu"))
-    with pytest.raises(ConfigurationError, match=r"gamma .*no backend is declared for device 'cpu'"):
+    with pytest.raises(
+        ConfigurationError, match=r"gamma .*no backend is declared for device 'cpu'"
+    ):
         initialize(device="cpu", overrides={"gamma": "vendor"})
 
 

@@ -71,6 +71,4 @@ def test_a_planted_name_is_found(tmp_path: Path, spelling: str) -> None:
     planted = tmp_path / "python/xllm_kernel/runtime.py"
     planted.parent.mkdir(parents=True)
     planted.write_text(f"x = 1\nif name == '{spelling}': pass\n")
-    assert mentions(tmp_path) == [
-        f"python/xllm_kernel/runtime.py:2: if name == '{spelling}': pass"
-    ]
+    assert mentions(tmp_path) == [f"python/xllm_kernel/runtime.py:2: if name == '{spelling}': pass"]

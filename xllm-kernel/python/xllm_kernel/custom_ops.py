@@ -99,9 +99,7 @@ def _check_arguments(
         raise ConfigurationError(f"{who}: a new Python kernel needs {names} too; pass it")
 
 
-def _check_reuse(
-    who: str, role: str, earlier: str | None, function: Callable[..., Any]
-) -> None:
+def _check_reuse(who: str, role: str, earlier: str | None, function: Callable[..., Any]) -> None:
     """Accept the same function again, as a re-imported module passes it; refuse another one."""
     if earlier is not None and earlier != _identity(function):
         raise ConfigurationError(

@@ -7,9 +7,10 @@ read it; this module knows no operator and imports no framework.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from xllm_kernel.errors import DomainError
 
@@ -60,215 +61,210 @@ Facts = Mapping[str, Any]
 """Argument name to TensorFacts or number."""
 
 
-class Clause(Protocol):
-    """One named condition."""
+@dataclass(frozen=True, slots=True)
+class Clause(ABC):
+    """One named condition on an argument.
+
+    Attributes:
+        argument: the argument that a violation blames.
+    """
+
+    argument: str
 
     @property
     def name(self) -> str:
         """Identify the clause, e.g. ``"weight.width"``."""
+        return ".".join(filter(None, (self.argument, self._label())))
 
     @property
     def text(self) -> str:
         """State the condition in general."""
+        return self._must()
 
     def violation(self, facts: Facts) -> str | None:
         """Return what must hold and what was seen, or None where the condition holds."""
+        seen = self._violated_by(facts)
+        return None if seen is None else self._must() + seen
+
+    @abstractmethod
+    def _label(self) -> str:
+        """Name what the clause is about; empty where it is the argument itself."""
+
+    @abstractmethod
+    def _must(self) -> str:
+        """Say what must hold."""
+
+    @abstractmethod
+    def _violated_by(self, facts: Facts) -> str | None:
+        """Return how the sentence goes on with what was seen, or None where the clause holds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Clause):
     """A tensor has at least, or exactly, so many dimensions."""
 
-    argument: str
     minimum: int
     exact: bool = False
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.rank"
+    def _label(self) -> str:
+        return "rank"
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         bound = "exactly" if self.exact else "at least"
         plural = "dimension" if self.minimum == 1 else "dimensions"
         return f"{self.argument} must have {bound} {self.minimum} {plural}"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         rank = len(facts[self.argument].shape)
         holds = rank == self.minimum if self.exact else rank >= self.minimum
-        return None if holds else f"{self.text}, got {rank}"
+        return None if holds else f", got {rank}"
 
 
 @dataclass(frozen=True, slots=True)
-class DtypeIn:
+class DtypeIn(Clause):
     """A tensor's dtype is one of a list."""
 
-    argument: str
     allowed: tuple[str, ...]
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.dtype"
+    def _label(self) -> str:
+        return "dtype"
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument}.dtype must be one of {', '.join(self.allowed)}"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         dtype = facts[self.argument].dtype
-        return None if dtype in self.allowed else f"{self.text}, got {dtype}"
+        return None if dtype in self.allowed else f", got {dtype}"
 
 
 @dataclass(frozen=True, slots=True)
-class SameDtype:
+class SameDtype(Clause):
     """Two tensors share a dtype."""
 
-    argument: str
     other: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.dtype"
+    def _label(self) -> str:
+        return "dtype"
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument}.dtype must equal {self.other}.dtype"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         dtype, wanted = facts[self.argument].dtype, facts[self.other].dtype
-        return None if dtype == wanted else f"{self.text} ({wanted}), got {dtype}"
+        return None if dtype == wanted else f" ({wanted}), got {dtype}"
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """A dimension has at least so many elements; ``label`` names it in the clause."""
+class Extent(Clause):
+    """A dimension has at least so many elements; ``label`` names the dimension."""
 
-    argument: str
     axis: int
     label: str
     minimum: int
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.{self.label}"
+    def _label(self) -> str:
+        return self.label
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument}.shape[{self.axis}] must be at least {self.minimum}"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         extent = facts[self.argument].shape[self.axis]
-        return None if extent >= self.minimum else f"{self.text}, got {extent}"
+        return None if extent >= self.minimum else f", got {extent}"
 
 
 @dataclass(frozen=True, slots=True)
-class SameExtent:
-    """A dimension of one tensor has as many elements as a dimension of another."""
+class SameExtent(Clause):
+    """A dimension has as many elements as another tensor's; ``label`` names the dimension."""
 
-    argument: str
     axis: int
     other: str
     other_axis: int
     label: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.{self.label}"
+    def _label(self) -> str:
+        return self.label
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         mine = f"{self.argument}.shape[{self.axis}]"
         return f"{mine} must equal {self.other}.shape[{self.other_axis}]"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         extent = facts[self.argument].shape[self.axis]
         wanted = facts[self.other].shape[self.other_axis]
-        return None if extent == wanted else f"{self.text} ({wanted}), got {extent}"
+        return None if extent == wanted else f" ({wanted}), got {extent}"
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceIs:
+class DeviceIs(Clause):
     """A tensor lives on a device type."""
 
-    argument: str
     device: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.device"
+    def _label(self) -> str:
+        return "device"
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument} must be on device {self.device}"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         device = facts[self.argument].device
-        return None if device.partition(":")[0] == self.device else f"{self.text}, got {device}"
+        return None if device.partition(":")[0] == self.device else f", got {device}"
 
 
 @dataclass(frozen=True, slots=True)
-class SameDevice:
+class SameDevice(Clause):
     """Two tensors live on one device."""
 
-    argument: str
     other: str
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.device"
+    def _label(self) -> str:
+        return "device"
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument} must be on {self.other}'s device"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         device, wanted = facts[self.argument].device, facts[self.other].device
-        return None if device == wanted else f"{self.text} ({wanted}), got {device}"
+        return None if device == wanted else f" ({wanted}), got {device}"
 
 
 @dataclass(frozen=True, slots=True)
-class UnitStride:
+class UnitStride(Clause):
     """Neighbours along the last dimension are neighbours in memory; one element has none."""
 
-    argument: str
+    def _label(self) -> str:
+        return "stride"
 
-    @property
-    def name(self) -> str:
-        return f"{self.argument}.stride"
-
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         return f"{self.argument}.stride(-1) must be 1"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         tensor = facts[self.argument]
         if tensor.shape[-1] <= 1 or tensor.strides[-1] == 1:
             return None
-        return f"{self.text}, got {tensor.strides[-1]}; pass a contiguous copy"
+        return f", got {tensor.strides[-1]}; pass a contiguous copy"
 
 
 @dataclass(frozen=True, slots=True)
-class FloatIn:
+class FloatIn(Clause):
     """A number is finite and lies in a closed interval."""
 
-    argument: str
     minimum: float
     maximum: float
 
-    @property
-    def name(self) -> str:
-        return self.argument
+    def _label(self) -> str:
+        return ""
 
-    @property
-    def text(self) -> str:
+    def _must(self) -> str:
         interval = f"at least {self.minimum:g} and at most {self.maximum:g}"
         return f"{self.argument} must be finite, {interval}"
 
-    def violation(self, facts: Facts) -> str | None:
+    def _violated_by(self, facts: Facts) -> str | None:
         value = facts[self.argument]
         if math.isfinite(value) and self.minimum <= value <= self.maximum:
             return None
-        return f"{self.text}, got {value:g}"
+        return f", got {value:g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,18 @@ from __future__ import annotations
 class KernelError(RuntimeError):
     """Base of every error this package raises on purpose."""
 
-    def at_step(self, step: str) -> KernelError:
-        """Record the initialisation step that failed, and return the error itself.
+    def at_step(self, step: str) -> None:
+        """Add the initialisation step that failed to the message.
 
         Args:
             step: what was being done, e.g. ``"resolve overrides"``.
         """
         message = self.args[0] if self.args else type(self).__name__
         self.args = (f"{message} [initialize: failed at '{step}'; nothing was published]",)
-        return self
 
 
 class ConfigurationError(KernelError):
-    """The caller's configuration cannot be honoured: unknown name, target or incompatible choice."""
+    """A configuration cannot be honoured: an unknown name or target, an incompatible choice."""
 
 
 class DependencyAbsentError(KernelError):

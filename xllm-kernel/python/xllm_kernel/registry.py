@@ -138,7 +138,9 @@ class KernelRegistry:
         """The read-only mapping from operation to plan, or None before initialisation."""
         return self._published
 
-    def register(self, spec: KernelSpec, function: KernelFunction, *, site: str, module: str) -> None:
+    def register(
+        self, spec: KernelSpec, function: KernelFunction, *, site: str, module: str
+    ) -> None:
         """Add an implementation.
 
         Args:

@@ -265,4 +265,5 @@ def _step(name: str) -> Iterator[None]:
     try:
         yield
     except KernelError as error:
-        raise error.at_step(name)
+        error.at_step(name)
+        raise

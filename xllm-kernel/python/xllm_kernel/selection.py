@@ -247,4 +247,3 @@ def _lower(spec: KernelSpec, chosen: KernelSpec) -> str:
     if spec.priority == chosen.priority:
         return f"priority: equal to {chosen.name} ({chosen.priority}), which comes first by name"
     return f"priority: {spec.priority} is lower than {chosen.priority} of {chosen.name}"
-
