@@ -1,0 +1,41 @@
+"""``python -m xllm_kernel.numerics``: validate one implementation against its operation's suite."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.numerics.render import Columns, number
+from xllm_kernel.numerics.report import Row
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    request = arguments.parse("numerics", sys.argv[1:] if argv is None else argv)
+    settings = {"warmup": request.warmup, "threads": request.threads}
+    return verify.run(request, COLUMNS, settings, stage=None)
+
+
+def worst_output(row: Row) -> Mapping[str, Any]:
+    """Return the output of a row's verdicts that used most of its tolerance; empty for none."""
+    outputs = [o for verdict in row.validation.values() for o in verdict.get("outputs", ())]
+    return max(outputs, key=lambda o: float(o["ratio"]), default={})
+
+
+def _figure(key: str) -> Callable[[Row], str]:
+    return lambda row: number(worst_output(row).get(key))
+
+
+COLUMNS: Columns = (
+    ("max ULP", _figure("max_error_ulp")),
+    ("allowed", _figure("limit_ulp")),
+    ("x baseline", _figure("ratio")),
+    ("rms ULP", _figure("rms_error_ulp")),
+    ("allowed", _figure("rms_limit_ulp")),
+)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,207 @@
+"""The steps of one case: prepare, validate, warm up, capture, validate again, time, validate again.
+
+A failure ends the case and stays in its row; nothing is retried another way.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+from xllm_kernel.numerics.report import Row
+from xllm_kernel.numerics.suite import KernelCase, PreparedCase, ZeroArgument
+from xllm_kernel.platforms import Platform
+from xllm_kernel.platforms.captured import Captured
+from xllm_kernel.registry import PreparedKernel
+
+
+class Stage(Protocol):
+    """What a command does with a case that passed; the benchmark's is timing."""
+
+    def refusal(self, plan: PreparedKernel) -> str | None:
+        """Return why the implementation cannot go through the stage, or None."""
+
+    def run(self, platform: Platform, captured: Captured) -> Mapping[str, Any]:
+        """Return the row's timings."""
+
+
+class CaseEndedError(Exception):
+    """A case is over before its last step.
+
+    Attributes:
+        status: how it ended: ``failed``, ``error`` or ``not_applicable``.
+        stage: the step it ended in.
+        crashed: whether the implementation raised.
+    """
+
+    def __init__(self, status: str, stage: str, reason: str, crashed: bool = False) -> None:
+        super().__init__(reason)
+        self.status, self.stage, self.crashed = status, stage, crashed
+
+
+class _Watched:
+    """The callable that a validator gets: counts its calls and remembers what it raised."""
+
+    def __init__(self, function: ZeroArgument) -> None:
+        self._function = function
+        self.calls = 0
+        self.raised: Exception | None = None
+
+    def __call__(self) -> object:
+        self.calls += 1
+        try:
+            return self._function()
+        except Exception as error:
+            self.raised = error
+            raise
+
+
+class CaseRun:
+    """Runs the cases of one plan on one platform."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        plan: PreparedKernel,
+        mode: str,
+        warmup: int | None,
+        stage: Stage | None,
+    ) -> None:
+        """Take what all cases share.
+
+        Args:
+            platform: captures and synchronises.
+            plan: the implementation.
+            mode: execution mode.
+            warmup: see ``warm_up``.
+            stage: what follows validation, or None.
+        """
+        self._platform, self._plan, self._mode = platform, plan, mode
+        self._warmup, self._stage = warmup, stage
+
+    def run(self, case: KernelCase, row: Row) -> None:
+        """Take a case through all steps and fill in its row.
+
+        Raises:
+            CaseEndedError: unless the case passed; the row says so already.
+        """
+        try:
+            self._steps(case, row)
+        except CaseEndedError as end:
+            row.timings = None  # figures of a case that does not pass are no figures
+            row.end(end.status, end.stage, str(end))
+            if end.__cause__ is not None:
+                row.traceback = "".join(traceback.format_exception(end.__cause__))
+            raise
+        row.status = "passed"
+
+    def _steps(self, case: KernelCase, row: Row) -> None:
+        unsupported = case.unsupported_reason(self._plan)
+        if unsupported is not None:
+            raise CaseEndedError("not_applicable", "support", unsupported)
+        with _step(row, "prepare", "preparation_s", crashed=False):
+            prepared = case.prepare(self._plan)
+        row.metadata = prepared.metadata
+        _validate(row, "function", prepared, prepared.function)
+        with _step(row, "warmup", "warmup_s"):
+            warm_up(prepared.function, self._warmup)
+            self._platform.synchronize()
+        with _step(row, "capture", "capture_s"):
+            captured = self._platform.capture(prepared.function, self._mode)
+        self._validate_captured(row, "captured", prepared, captured)
+        if self._stage is None:
+            return
+        with _step(row, "timing", "timing_s"):
+            row.timings = self._stage.run(self._platform, captured)
+        self._validate_captured(row, "after_timing", prepared, captured)
+
+    def _validate_captured(
+        self, row: Row, phase: str, prepared: PreparedCase, captured: Captured
+    ) -> None:
+        """Replay once and judge every output that is then there."""
+        with _step(row, "replay", "replay_s"):
+            captured.replay()
+            self._platform.synchronize()
+            outputs = captured.outputs()
+        if len(outputs) != captured.calls:
+            reason = f"a replay makes {captured.calls} calls, but has {len(outputs)} outputs"
+            raise CaseEndedError("error", "replay", reason)
+        for output in outputs:
+            _validate(row, phase, prepared, lambda output=output: output)
+
+
+def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgument) -> None:
+    """Let the suite judge a callable; end the case unless the verdict is clear and good."""
+    watched = _Watched(function)
+    stage = f"validate {phase}"
+    begin = time.perf_counter()
+    try:
+        result = prepared.validate(watched)
+    except Exception as error:
+        crashed = watched.raised is error
+        raise CaseEndedError("error", stage, _describe(error), crashed) from error
+    finally:
+        row.add_duration("validation_s", time.perf_counter() - begin)
+    if not isinstance(result, Mapping) or result.get("status") not in ("passed", "failed"):
+        reason = f"the validator must say passed or failed, it returned {result!r:.200}"
+        raise CaseEndedError("error", stage, reason)
+    row.validation[phase] = result
+    if watched.calls == 0:
+        raise CaseEndedError("failed", stage, "the validator never called what it was given")
+    if result["status"] == "failed":
+        reason = str(result.get("reason") or "the validator gave no reason")
+        raise CaseEndedError("failed", stage, reason)
+
+
+@contextmanager
+def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None]:
+    """Time a step; end the case where it raises.
+
+    Args:
+        row: the case's row.
+        stage: name of the step.
+        key: its key among the durations.
+        crashed: whether what raises here is the implementation rather than the suite.
+    """
+    begin = time.perf_counter()
+    try:
+        yield
+    except Exception as error:
+        raise CaseEndedError("error", stage, _describe(error), crashed) from error
+    finally:
+        row.add_duration(key, time.perf_counter() - begin)
+
+
+def warm_up(
+    function: ZeroArgument,
+    calls: int | None,
+    clock: Callable[[], float] = time.perf_counter,
+    most_calls: int = 10,
+    budget_s: float = 0.1,
+) -> int:
+    """Call a function until it has settled and return how often it was called.
+
+    Args:
+        function: the callable.
+        calls: exact number of calls; None stops at ``most_calls`` or when the budget is spent.
+        clock: host clock in seconds.
+        most_calls: bound for the automatic choice.
+        budget_s: seconds for the automatic choice.
+    """
+    if calls is not None:
+        for _ in range(calls):
+            function()
+        return calls
+    end = clock() + budget_s
+    for done in range(1, most_calls + 1):
+        function()
+        if clock() >= end:
+            return done
+    return most_calls
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,279 @@
+"""The verdict on one result: structure, shape, dtype, layout, nonfinite values, values, storage.
+
+Each check runs only on what the one before accepted, so that a wrong shape is never broadcast into
+agreement and an infinity never averaged away. The worst element decides; aggregates only inform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xllm_kernel.numerics.storage import ArgumentGuard
+from xllm_kernel.numerics.tolerance import CEILING_ULP, Earned, ErrorSummary, summarize
+from xllm_kernel.numerics.ulp import format_of
+
+if TYPE_CHECKING:
+    import torch
+
+CHECKS = (
+    "structure",
+    "shape",
+    "dtype",
+    "layout",
+    "nonfinite",
+    "values",
+    "mutation",
+    "aliasing",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one output tensor must be.
+
+    Attributes:
+        reference: exact values, float64 on the CPU, in the output's shape.
+        dtype: dtype of the output.
+        device: device of the output.
+        earned: tolerance of its values.
+        scale: magnitude below which errors are absolute; broadcast to the shape.
+        checked: elements whose value the contract defines; broadcast to the shape. None: all.
+        strides: strides of the output; None where the contract leaves them open.
+    """
+
+    reference: torch.Tensor
+    dtype: torch.dtype
+    device: torch.device
+    earned: Earned
+    scale: torch.Tensor | float = 0.0
+    checked: torch.Tensor | None = None
+    strides: tuple[int, ...] | None = None
+
+
+Leaves = list[tuple[str, Any]]
+_Pairs = list[tuple[str, "torch.Tensor", Expected]]
+
+
+def flatten(structure: object, path: str = "output") -> Leaves:
+    """Return the leaves of nested dictionaries, tuples and lists with their paths."""
+    if isinstance(structure, Mapping):
+        parts = [(f"{path}[{key!r}]", value) for key, value in structure.items()]
+    elif isinstance(structure, (tuple, list)):
+        parts = [(f"{path}[{i}]", value) for i, value in enumerate(structure)]
+    else:
+        return [(path, structure)]
+    return [leaf for sub_path, value in parts for leaf in flatten(value, sub_path)]
+
+
+def judge(
+    function: Callable[[], object], expected: object, guard: ArgumentGuard, aliases: bool = False
+) -> dict[str, Any]:
+    """Call a function once and judge what it returns and what it did.
+
+    Args:
+        function: the callable under test, without arguments.
+        expected: ``Expected`` leaves in the structure that the result must have.
+        guard: the arguments, as they were made.
+        aliases: whether the contract lets outputs share storage with arguments.
+
+    Returns:
+        ``status``, ``check`` and ``reason`` of the first failure, ``checks`` with the word on each
+        check, and ``outputs`` with the errors of each output.
+    """
+    result = function()
+    checks = dict.fromkeys(CHECKS, "not_run")
+    outputs: list[dict[str, Any]] = []
+    failures: list[tuple[str, str]] = []
+    for check, reason in _compare(result, expected, outputs):
+        checks[check] = "passed" if reason is None else "failed"
+        if reason is not None:
+            failures.append((check, reason))
+    tensors = [(path, leaf) for path, leaf in flatten(result) if _is_tensor(leaf)]
+    contract = [("mutation", guard.mutation())]
+    if not aliases:
+        contract.append(("aliasing", guard.alias(tensors)))
+    for check, reason in contract:
+        checks[check] = "passed" if reason is None else "failed"
+        if reason is not None:
+            failures.append((check, reason))
+    first = failures[0] if failures else (None, None)
+    return {
+        "status": "failed" if failures else "passed",
+        "check": first[0],
+        "reason": first[1],
+        "checks": checks,
+        "outputs": outputs,
+    }
+
+
+def _compare(
+    result: object, expected: object, outputs: list[dict[str, Any]]
+) -> Sequence[tuple[str, str | None]]:
+    """Run the checks on values in order, up to the first that fails."""
+    done: list[tuple[str, str | None]] = [("structure", _structure(result, expected, "output"))]
+    if done[-1][1] is not None:
+        return done
+    pairs: _Pairs = [
+        (path, leaf, want)
+        for (path, leaf), (_, want) in zip(flatten(result), flatten(expected), strict=True)
+    ]
+    for check, look in _CHECKS_BY_TENSOR:
+        reasons = (look(path, leaf, want) for path, leaf, want in pairs)
+        done.append((check, next((r for r in reasons if r is not None), None)))
+        if done[-1][1] is not None:
+            return done
+    reasons_by_value = [_values(path, leaf, want, outputs) for path, leaf, want in pairs]
+    done.append(("values", next((r for r in reasons_by_value if r is not None), None)))
+    return done
+
+
+def _is_tensor(leaf: object) -> bool:
+    import torch
+
+    return isinstance(leaf, torch.Tensor)
+
+
+def _structure(result: object, expected: object, path: str) -> str | None:
+    import torch
+
+    if isinstance(expected, Expected):
+        # A subclass could compute its values when looked at, or lie about them.
+        if type(result) is torch.Tensor and result.layout == torch.strided:
+            return None
+        return f"{path} must be a plain dense tensor, got {type(result).__name__}"
+    if isinstance(expected, Mapping):
+        if not isinstance(result, Mapping) or list(result) != list(expected):
+            got = list(result) if isinstance(result, Mapping) else type(result).__name__
+            return f"{path} must be a mapping with the keys {list(expected)}, got {got}"
+        parts = [(f"{path}[{k!r}]", result[k], expected[k]) for k in expected]
+    elif isinstance(expected, (tuple, list)):
+        kind = type(expected).__name__
+        if not isinstance(result, type(expected)) or len(result) != len(expected):
+            got = type(result).__name__
+            got += f" of {len(result)}" if isinstance(result, (tuple, list)) else ""
+            return f"{path} must be a {kind} of {len(expected)}, got {got}"
+        pairs = zip(result, expected, strict=True)
+        parts = [(f"{path}[{i}]", r, e) for i, (r, e) in enumerate(pairs)]
+    else:
+        raise TypeError(f"{path}: a suite must expect tensors, got {type(expected).__name__}")
+    reasons = (_structure(r, e, p) for p, r, e in parts)
+    return next((reason for reason in reasons if reason is not None), None)
+
+
+def _shape(path: str, actual: torch.Tensor, want: Expected) -> str | None:
+    if actual.shape == want.reference.shape:
+        return None
+    return f"{path}.shape must be {list(want.reference.shape)}, got {list(actual.shape)}"
+
+
+def _dtype(path: str, actual: torch.Tensor, want: Expected) -> str | None:
+    if actual.dtype == want.dtype:
+        return None
+    return f"{path}.dtype must be {want.dtype}, got {actual.dtype}"
+
+
+def _layout(path: str, actual: torch.Tensor, want: Expected) -> str | None:
+    if actual.device != want.device:
+        return f"{path}.device must be {want.device}, got {actual.device}"
+    if want.strides is not None and actual.stride() != want.strides:
+        return f"{path}.stride() must be {list(want.strides)}, got {list(actual.stride())}"
+    return None
+
+
+def _nonfinite(path: str, actual: torch.Tensor, want: Expected) -> str | None:
+    """Compare where NaN and infinities are.
+
+    An infinity may also stand for an overflow; how far the reference is from the overflow threshold
+    is a question of values, and left to them.
+    """
+    host, reference = actual.detach().cpu(), want.reference
+    fmt = format_of(actual.dtype)
+    wrong = host.isnan() != reference.isnan()
+    infinite = reference.isinf()
+    wrong |= infinite & (host != reference)
+    wrong |= host.isinf() & ~infinite & ~(reference.abs() >= fmt.largest)
+    if want.checked is not None:
+        wrong &= want.checked
+    if not bool(wrong.any()):
+        return None
+    index = wrong.nonzero()[0].tolist()
+    at = tuple(index)
+    return (
+        f"{path}{index} must be {float(reference[at])!r}, got {float(host[at])!r} "
+        f"({int(wrong.sum())} such elements)"
+    )
+
+
+_CHECKS_BY_TENSOR: tuple[tuple[str, Callable[[str, Any, Expected], str | None]], ...] = (
+    ("shape", _shape),
+    ("dtype", _dtype),
+    ("layout", _layout),
+    ("nonfinite", _nonfinite),
+)
+
+
+def _values(
+    path: str, actual: torch.Tensor, want: Expected, outputs: list[dict[str, Any]]
+) -> str | None:
+    host = actual.detach().cpu()
+    errors = summarize(host, want.reference, want.scale, want.checked)
+    row = _describe(path, host, want, errors)
+    outputs.append(row)
+    earned = want.earned
+    if not earned.trustworthy:
+        return (
+            f"{path}: the suite's own baseline is {earned.worst:.3g} ULP from the reference, more "
+            f"than {CEILING_ULP:g}; one of the two is wrong, so nothing can be judged"
+        )
+    if errors.count == 0 and host.numel() > 0:
+        return f"{path}: none of {host.numel()} elements has a defined value; the case is vacuous"
+    if errors.worst > earned.limit:
+        worst = row["worst"]
+        return (
+            f"{path}{worst['index']} is {worst['actual']!r}, reference {worst['reference']!r}: "
+            f"{errors.worst:.3f} ULP off, allowed are {earned.limit:.3f}"
+        )
+    if errors.rms > earned.rms_limit:
+        return (
+            f"{path}: root mean square error is {errors.rms:.3f} ULP, allowed are "
+            f"{earned.rms_limit:.3f}"
+        )
+    return None
+
+
+def _describe(
+    path: str, host: torch.Tensor, want: Expected, errors: ErrorSummary
+) -> dict[str, Any]:
+    import torch
+
+    earned = want.earned
+    worst = None
+    if errors.index >= 0:
+        index = [int(i) for i in torch.unravel_index(torch.tensor(errors.index), host.shape)]
+        at = tuple(index)
+        actual, reference = float(host[at]), float(want.reference[at])
+        worst = {
+            "index": index,
+            "actual": actual,
+            "reference": reference,
+            "absolute_error": abs(actual - reference),
+            "error_ulp": errors.worst,
+        }
+    return {
+        "path": path,
+        "elements": host.numel(),
+        "checked_elements": errors.count,
+        "max_error_ulp": errors.worst,
+        "limit_ulp": earned.limit,
+        "ratio": errors.worst / (earned.limit / earned.factor),
+        "rms_error_ulp": errors.rms,
+        "rms_limit_ulp": earned.rms_limit,
+        "rms_ratio": errors.rms / (earned.rms_limit / earned.factor),
+        "factor": earned.factor,
+        "baseline_max_error_ulp": earned.worst,
+        "baseline_rms_error_ulp": earned.rms,
+        "baseline_draws": earned.draws,
+        "worst": worst,
+    }

@@ -1,0 +1,149 @@
+"""Reports for people: a table in the terminal, a Markdown page, a line of progress.
+
+Generic: a command says which columns its rows have; nothing here knows an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TextIO
+
+from xllm_kernel.numerics.report import Report, Row
+
+Columns = Sequence[tuple[str, Callable[[Row], str]]]
+"""Headings and what they show of a row."""
+
+_TITLES = {"numerics": "Numerical validation", "benchmark": "Benchmark"}
+_WORDS = {"not_applicable": "n/a", "not_run": "not run"}
+
+
+def number(value: object, digits: int = 3) -> str:
+    """Show a number with so many decimals, or a dash for none."""
+    return f"{value:.{digits}f}" if isinstance(value, (int, float)) else "-"
+
+
+def title(report: Report) -> str:
+    """Return the page's heading."""
+    kind = report.request.kind
+    return f"{_TITLES.get(kind, kind)}: {report.request.implementation}"
+
+
+def verdict(report: Report) -> str:
+    """Return one line: the status and the counts behind it."""
+    counts = report.coverage()
+    shown = [f"{counts['passed']} of {counts['total']} cases passed"]
+    shown += [
+        f"{counts[state]} {_WORDS.get(state, state)}"
+        for state in ("failed", "error", "not_applicable", "not_run")
+        if counts[state]
+    ]
+    return f"{report.status.upper().replace('_', ' ')}  {', '.join(shown)}"
+
+
+def terminal(report: Report, columns: Columns) -> str:
+    """Return the table, the reasons and the verdict for a terminal."""
+    lines = [f"{title(report)}  ({_where(report)})"]
+    if report.rows:
+        lines += ["", *_aligned(_cells(report, columns)), ""]
+    lines += [f"  {name}: {reason}" for name, reason in _reasons(report)]
+    lines.append(verdict(report))
+    if report.reason and not _reasons(report):
+        lines.append(f"  {report.reason}")
+    if report.request.output is not None:
+        lines.append(f"  report: {report.request.output}")
+    return "\n".join(lines)
+
+
+def markdown(report: Report, columns: Columns) -> str:
+    """Return the whole report as a Markdown page."""
+    lines = [f"# {title(report)}", "", f"**{verdict(report)}**", ""]
+    if report.reason:
+        lines += [f"Reason: {_escape(report.reason)}", ""]
+    facts = {
+        "operation": report.request.suite.operation,
+        "implementation": report.request.implementation,
+        "device, mode": f"{report.request.device}, {report.request.mode}",
+        "evidence": report.evidence or "none",
+        "revision": report.request.revision or "not given",
+        "started": report.started,
+        **{k: v for k, v in report.settings.items() if v is not None},
+        **report.environment,
+    }
+    lines += _markdown_table([("fact", "value"), *((k, str(v)) for k, v in facts.items())])
+    if report.rows:
+        lines += ["", "## Cases", "", *_markdown_table(_cells(report, columns))]
+    reasons = _reasons(report)
+    if reasons:
+        lines += ["", "## Reasons", ""]
+        lines += [f"- `{name}`: {_escape(reason)}" for name, reason in reasons]
+    if report.receipt is not None:
+        lines += ["", "## Candidates passed over", ""]
+        lines += [_passed_over(other) for other in report.receipt["excluded"]] or ["none"]
+    return "\n".join(lines) + "\n"
+
+
+class Progress:
+    """One line on a terminal that says which case runs; silent anywhere else."""
+
+    def __init__(self, total: int, stream: TextIO) -> None:
+        self._total, self._stream = total, stream
+        self._shown = 0
+        self._visible = stream.isatty()
+
+    def show(self, name: str) -> None:
+        """Say that the next case begins."""
+        self._shown += 1
+        if self._visible:
+            self._stream.write(f"\r\x1b[K[{self._shown}/{self._total}] {name}")
+            self._stream.flush()
+
+    def clear(self) -> None:
+        """Take the line away."""
+        if self._visible:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def _where(report: Report) -> str:
+    facts = [f"{report.request.device} {report.request.mode}"]
+    for name in ("torch", "threads"):
+        if name in report.environment:
+            facts.append(f"{name} {report.environment[name]}")
+    return ", ".join(facts)
+
+
+def _cells(report: Report, columns: Columns) -> list[tuple[str, ...]]:
+    """Return the table with its headings; the operation is left to the page's head."""
+    rows = [("case", "result", *(heading for heading, _ in columns))]
+    for row in report.rows:
+        state = _WORDS.get(row.status, row.status)
+        rows.append((row.case_id, state, *(show(row) for _, show in columns)))
+    return rows
+
+
+def _reasons(report: Report) -> list[tuple[str, str]]:
+    return [(r.case_id, f"{r.stage}: {r.reason}") for r in report.rows if r.reason]
+
+
+def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:
+    """Align names to the left and figures to the right."""
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = []
+    for row in cells:
+        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
+        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        lines.append("  " + "  ".join([*left, *right]).rstrip())
+    return lines
+
+
+def _markdown_table(cells: Sequence[Sequence[str]]) -> list[str]:
+    head, *body = ("| " + " | ".join(map(_escape, row)) + " |" for row in cells)
+    return [head, "|" + " --- |" * len(cells[0]), *body]
+
+
+def _escape(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _passed_over(other: Mapping[str, Any]) -> str:
+    return f"- `{other['name']}`: {other['code']}: {_escape(other['reason'])}"

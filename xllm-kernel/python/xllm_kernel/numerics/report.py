@@ -1,0 +1,191 @@
+"""The report of a run: built up as cases finish, written whole, readable at any moment.
+
+Generic: it records the operation per row and never looks into an operator's parameters. Results
+and metadata live in fields of their own, so that no suite can overwrite what identifies a row.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import xllm_kernel
+from xllm_kernel.numerics.arguments import Request
+
+SCHEMA_VERSION = 1
+ROW_STATES = ("passed", "failed", "error", "not_applicable", "not_run")
+
+
+@dataclass(slots=True)
+class Row:
+    """One case's line.
+
+    Attributes:
+        case_id: the case.
+        parameters: its parameters.
+        status: one of ``ROW_STATES``.
+        stage: where the case ended unless it passed: ``validate``, ``capture`` ...
+        reason: why, unless it passed.
+        metadata: what the suite says of the inputs.
+        validation: verdicts by phase: ``function``, ``captured``, ``after_timing``.
+        durations: seconds by step: ``preparation_s``, ``validation_s``, ``warmup_s`` ...
+        timings: statistics by column, in a benchmark only.
+        traceback: of the exception that ended the case.
+    """
+
+    case_id: str
+    parameters: Mapping[str, Any]
+    status: str = "not_run"
+    stage: str | None = None
+    reason: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    validation: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    durations: dict[str, float] = field(default_factory=dict)
+    timings: Mapping[str, Any] | None = None
+    traceback: str | None = None
+
+    def add_duration(self, step: str, seconds: float) -> None:
+        """Add to the time spent in a step."""
+        self.durations[step] = self.durations.get(step, 0.0) + seconds
+
+    def end(self, status: str, stage: str, reason: str) -> None:
+        """Record how the case ended."""
+        self.status, self.stage, self.reason = status, stage, reason
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything a run found out, and its verdict."""
+
+    request: Request
+    settings: dict[str, Any]
+    status: str = "not_run"
+    reason: str | None = None
+    exit_code: int | None = None
+    evidence: str | None = None
+    environment: dict[str, Any] = field(default_factory=dict)
+    receipt: Mapping[str, Any] | None = None
+    preparation_s: float | None = None
+    rows: list[Row] = field(default_factory=list)
+    started: str = field(default_factory=lambda: _now())
+    _begin: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.environment = {
+            "xllm_kernel": xllm_kernel.__version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "machine": platform.machine(),
+            "cpu_count": os.cpu_count(),
+        }
+
+    def coverage(self) -> dict[str, int]:
+        """Count the cases by state."""
+        counts = dict.fromkeys(ROW_STATES, 0)
+        for row in self.rows:
+            counts[row.status] += 1
+        return {"total": len(self.rows), **counts}
+
+    def finish(self, status: str, exit_code: int, reason: str | None) -> None:
+        """Record the verdict."""
+        self.status, self.exit_code, self.reason = status, exit_code, reason
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report as JSON values; nonfinite numbers are strings."""
+        request = self.request
+        document = {
+            "schema_version": SCHEMA_VERSION,
+            "kind": request.kind,
+            "status": self.status,
+            "reason": self.reason,
+            "exit_code": self.exit_code,
+            "operation": request.suite.operation,
+            "implementation": request.implementation,
+            "device": request.device,
+            "mode": request.mode,
+            "evidence": self.evidence,
+            "revision": request.revision,
+            "command": list(request.command),
+            "started": self.started,
+            "duration_s": time.monotonic() - self._begin,
+            "settings": self.settings,
+            "environment": self.environment,
+            "receipt": self.receipt,
+            "coverage": self.coverage(),
+            "preparation_s": self.preparation_s,
+            "warmup_s": self._total("warmup_s"),
+            "capture_s": self._total("capture_s"),
+            "rows": [self._row(row) for row in self.rows],
+        }
+        clean: dict[str, Any] = json_value(document)
+        return clean
+
+    def write(self, markdown: str) -> None:
+        """Write JSON and, beside it, Markdown; each replaces its predecessor in one step."""
+        path = self.request.output
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(self.as_dict(), indent=2, allow_nan=False, ensure_ascii=False)
+        replace_text(path, text + "\n")
+        replace_text(path.with_suffix(".md"), markdown)
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        line = {
+            "operation": self.request.suite.operation,
+            "implementation": self.request.implementation,
+            "case_id": row.case_id,
+            "parameters": row.parameters,
+            "status": row.status,
+            "stage": row.stage,
+            "reason": row.reason,
+            "metadata": row.metadata,
+            "validation": row.validation,
+            "durations": row.durations,
+            "traceback": row.traceback,
+        }
+        if self.request.kind == "benchmark":
+            line["timings"] = row.timings
+        return line
+
+    def _total(self, step: str) -> float:
+        return sum(row.durations.get(step, 0.0) for row in self.rows)
+
+
+def json_value(value: object) -> Any:
+    """Return a value that JSON can hold: nonfinite floats and unknown objects become strings."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [json_value(item) for item in value]
+    return str(value)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never a part."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")

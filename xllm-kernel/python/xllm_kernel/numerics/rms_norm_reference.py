@@ -1,0 +1,169 @@
+"""Independent references for RMSNorm and the tolerance a case earns; imports no implementation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from xllm_kernel.domain import FLOAT32_MAX
+from xllm_kernel.numerics.tolerance import Earned, earn, summarize
+from xllm_kernel.numerics.ulp import format_of, ulp_error
+
+if TYPE_CHECKING:
+    import torch
+
+# 1.5 times the baseline lets another order of summation or another root pass, and fails truncation
+# to a 16-bit format, whose worst error is 1.00 ULP where rounding's is 0.50.
+FACTOR = 1.5
+
+# All that a row's elements share (the sum, the root, the reciprocal) is one sample of rounding a
+# row. Its worst case shows over some thousand rows; a case with fewer is redrawn until it has had
+# as many, or until the redraws hold as many elements as the budget allows.
+_SAMPLED_ROWS = 4096
+_SAMPLED_ELEMENTS = 1 << 20
+
+_CHUNK_ELEMENTS = 1 << 20
+
+# Below, an intermediate is subnormal in float32 and an error relative to it has no bound.
+_SMALLEST_NORMAL = 2.0**-126
+
+# The smallest mean square that float32 still resolves to full precision when its terms are squares
+# of float32 values: a square below 2**-126 is off by up to 2**-150.
+_SMALLEST_MEAN_SQUARE = 2.0**-120
+
+
+def reference(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """Return x / sqrt(mean(x^2) + eps) * w in float64, from the inputs' exact values.
+
+    Args:
+        input: ``[..., width]``, on the CPU.
+        weight: ``[width]``, on the CPU.
+        eps: a float32 value.
+    """
+    import torch
+
+    output = torch.empty(input.shape, dtype=torch.float64)
+    scale = weight.double()
+    for piece in _row_chunks(input):
+        values = input[piece].double()
+        mean_square = values.square().mean(-1, keepdim=True)
+        output[piece] = values.div_((mean_square + eps).sqrt_()).mul_(scale)
+    return output
+
+
+def baseline(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """Return the contract's computation done the obvious way: float32 throughout, rounded once."""
+    import torch
+
+    output = torch.empty_like(input, memory_format=torch.contiguous_format)
+    for piece in _row_chunks(input):
+        values = input[piece].float()
+        root = (values.square().mean(-1, keepdim=True) + eps).sqrt()
+        output[piece] = (values * root.reciprocal() * weight.float()).to(input.dtype)
+    return output
+
+
+def host_reference(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    """Return what serving hosts compare with: x * rsqrt(mean(x^2) + eps) * w, rounded once."""
+    import torch
+
+    output = torch.empty_like(input, memory_format=torch.contiguous_format)
+    for piece in _row_chunks(input):
+        values = input[piece].float()
+        inverse = torch.rsqrt(values.pow(2).mean(-1, keepdim=True) + eps)
+        output[piece] = (values * inverse * weight.float()).to(input.dtype)
+    return output
+
+
+def defined_rows(input: torch.Tensor, eps: float) -> torch.Tensor | None:
+    """Mark the rows whose float32 sum of squares neither overflows nor underflows.
+
+    Outside, the contract's float32 result is another function than the formula. Rows of zeros and
+    rows with nonfinite values are defined, and are marked.
+
+    Returns:
+        A mask ``[..., 1]``, or None where every row is defined.
+    """
+    import torch
+
+    defined = torch.ones((*input.shape[:-1], 1), dtype=torch.bool)
+    for piece in _row_chunks(input):
+        squares = input[piece].double().square()
+        total = squares.sum(-1, keepdim=True)
+        finite = total.isfinite()
+        too_large = finite & (total > FLOAT32_MAX * (1.0 - 2.0**-12))
+        mean_square = total / max(1, input.shape[-1])
+        too_small = (total > 0) & (mean_square + eps < _SMALLEST_MEAN_SQUARE)
+        defined[piece] = ~(too_large | too_small)
+    return None if bool(defined.all()) else defined
+
+
+def error_scale(weight: torch.Tensor) -> torch.Tensor:
+    """Return the magnitude per column below which a result's error is absolute."""
+    return weight.double().abs().mul_(_SMALLEST_NORMAL).nan_to_num_(nan=0.0)
+
+
+def earned(
+    input: torch.Tensor,
+    weight: torch.Tensor,
+    eps: float,
+    true: torch.Tensor,
+    checked: torch.Tensor | None,
+) -> Earned:
+    """Measure the baseline on a case and its redraws.
+
+    Args:
+        input: the case's input, on the CPU.
+        weight: its weight, on the CPU.
+        eps: a float32 value.
+        true: ``reference`` of them.
+        checked: ``defined_rows`` of them.
+    """
+    scale = error_scale(weight)
+    own = summarize(baseline(input, weight, eps), true, scale, checked)
+    others = redraws(input)
+    if others is None:
+        return earn(FACTOR, own)
+    result = baseline(others, weight, eps).double()
+    errors = ulp_error(result, reference(others, weight, eps), scale, format_of(input.dtype))
+    defined = defined_rows(others, eps)
+    if defined is not None:
+        errors = errors.where(defined, 0.0)
+    return earn(FACTOR, own, errors.flatten(1))
+
+
+def redraws(input: torch.Tensor) -> torch.Tensor | None:
+    """Return data sets like a low case's: the same rows scaled by factors in (1/2, 1) and rolled.
+
+    Scaling hardly moves the exact result and moves every rounding of what a row shares; rolling
+    changes the order of the sum. The scaled values are rounded to the dtype: each redraw has its
+    own reference, so that nothing needs to be exact. Scaling down cannot overflow.
+
+    Returns:
+        ``[draws, ..., width]``, or None where the case itself is tall enough.
+    """
+    import torch
+
+    width = input.shape[-1]
+    rows = input.numel() // max(1, width)
+    if rows == 0:
+        return None
+    count = min(_SAMPLED_ROWS // rows, _SAMPLED_ELEMENTS // (rows * width))
+    if count < 2:
+        return None
+    number = torch.arange(1, count)
+    factors = (1.0 - 0.5 * number / count).reshape(-1, *[1] * input.dim())
+    scaled = (input.float() * factors).to(input.dtype)
+    order = (torch.arange(width) + number[:, None]) % width
+    order = order.reshape(-1, *[1] * (input.dim() - 1), width)
+    return scaled.gather(-1, order.expand(scaled.shape))
+
+
+def _row_chunks(input: torch.Tensor) -> Iterator[slice]:
+    """Yield slices of the first dimension that keep temporaries small."""
+    if input.dim() < 2:
+        yield slice(None)
+        return
+    step = max(1, _CHUNK_ELEMENTS // max(1, input.numel() // max(1, input.shape[0])))
+    for start in range(0, input.shape[0], step):
+        yield slice(start, start + step)

@@ -1,0 +1,75 @@
+"""What an operator gives the shared runners: a suite of cases that prepare and judge themselves.
+
+The runners never look at an operator's arguments; everything they need is behind these interfaces.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from xllm_kernel.registry import PreparedKernel
+
+ZeroArgument = Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCase:
+    """A case with its inputs in place.
+
+    Attributes:
+        function: binds inputs, scalars and implementation; it must be safe to call again and again.
+        validate: calls the function it is given once, and returns a mapping with ``status``
+            (``passed`` or ``failed``) and whatever explains it. It must judge that function's
+            result and no other: in graph modes the function reads what a replay wrote.
+        metadata: facts about the inputs as JSON values, e.g. strides.
+    """
+
+    function: ZeroArgument
+    validate: Callable[[ZeroArgument], Mapping[str, Any]]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+class KernelCase(Protocol):
+    """One logical case, described without any tensor."""
+
+    @property
+    def case_id(self) -> str:
+        """Identifier that tells the case's parameters and seed, and reproduces them."""
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The case's parameters as JSON values."""
+
+    def unsupported_reason(self, plan: PreparedKernel) -> str | None:
+        """Return why the implementation does not cover the case, or None; calls nothing."""
+
+    def prepare(self, plan: PreparedKernel) -> PreparedCase:
+        """Create inputs and reference."""
+
+
+class OperationSuite(Protocol):
+    """All cases of one operation."""
+
+    @property
+    def operation(self) -> str:
+        """Name in the implementations' contract."""
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Full names of the implementations that the suite knows."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the suite's own options."""
+
+    def cases(self, args: argparse.Namespace) -> Iterable[KernelCase]:
+        """Check the suite's options and return the cases they ask for.
+
+        Raises:
+            ConfigurationError: for options that make no sense.
+        """
+
+    def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
+        """Load an implementation and return its plan; ``binding.bind`` does that."""

@@ -1,0 +1,182 @@
+"""The life of a run: parse, bind, take every case through its steps, reach a verdict, report.
+
+Knows neither operators nor devices nor modes: suites judge, platforms capture and measure.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from xllm_kernel.errors import ConfigurationError, DependencyAbsentError, KernelError
+from xllm_kernel.numerics import render
+from xllm_kernel.numerics.arguments import Request
+from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, Stage
+from xllm_kernel.numerics.report import Report, Row
+from xllm_kernel.numerics.suite import KernelCase
+from xllm_kernel.platforms import Platform, get_platform
+from xllm_kernel.receipts import Receipt
+from xllm_kernel.registry import PreparedKernel
+
+EXIT_PASSED = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_COULD_NOT_RUN = 3
+EXIT_CRASHED = 4
+EXIT_INTERRUPTED = 130
+
+# After these, a graph or the device itself may be unusable: later cases would only echo the fault.
+_LAST_STAGES = ("capture", "replay")
+
+
+class _RefusedError(KernelError):
+    """The command cannot treat this implementation at all."""
+
+
+def run(
+    request: Request, columns: render.Columns, settings: Mapping[str, Any], stage: Stage | None
+) -> int:
+    """Carry out a request and leave its report, whatever happens.
+
+    Args:
+        request: what to do.
+        columns: the command's columns in tables.
+        settings: what to record of the command's options.
+        stage: what follows validation, or None.
+
+    Returns:
+        The process's exit code.
+    """
+    report = Report(request, dict(settings))
+    try:
+        # A report of an earlier run must not be taken for this one's, should this one be killed.
+        report.write(render.markdown(report, columns))
+    except OSError as error:
+        print(f"--output: {request.output} cannot be written: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        execute(request, report, columns, stage)
+    except KeyboardInterrupt:
+        report.finish("error", EXIT_INTERRUPTED, "interrupted")
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+        report.write(render.markdown(report, columns))
+    print(render.terminal(report, columns))
+    return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
+
+
+def execute(
+    request: Request, report: Report, columns: render.Columns, stage: Stage | None
+) -> None:
+    """Run every case and record the verdict; only an interrupt gets out."""
+    try:
+        crashed = _execute(request, report, columns, stage)
+    except DependencyAbsentError as error:
+        report.finish("error", EXIT_COULD_NOT_RUN, str(error))
+    except ConfigurationError as error:
+        report.finish("error", EXIT_USAGE, str(error))
+    except _RefusedError as error:
+        report.finish("not_run", EXIT_COULD_NOT_RUN, str(error))
+    except Exception as error:
+        traceback.print_exc()
+        report.finish("error", EXIT_COULD_NOT_RUN, f"{type(error).__name__}: {error}")
+    else:
+        report.finish(*_verdict(report, crashed))
+
+
+def _execute(
+    request: Request, report: Report, columns: render.Columns, stage: Stage | None
+) -> bool:
+    """Run every case; return whether the implementation raised in one."""
+    suite = request.suite
+    platform = _platform(request)
+    cases = list(suite.cases(request.options))
+    _check_unique(cases)
+    report.rows = [Row(c.case_id, c.parameters) for c in cases]
+    platform.require()
+    if request.threads is not None:
+        _set_threads(request.threads)
+    begin = time.perf_counter()
+    plan = suite.prepare(request.device, request.mode, request.implementation)
+    report.preparation_s = time.perf_counter() - begin
+    _check_plan(request, plan)
+    report.evidence = platform.evidence
+    report.receipt = Receipt.of(plan).as_dict()
+    report.environment.update(platform.environment())
+    refusal = stage.refusal(plan) if stage is not None else None
+    if refusal is not None:
+        raise _RefusedError(f"{plan.spec.name}: {refusal}")
+    runner = CaseRun(platform, plan, request.mode, request.warmup, stage)
+    progress = render.Progress(len(cases), sys.stderr)
+    crashed = False
+    for case, row in zip(cases, report.rows, strict=True):
+        progress.show(row.case_id)
+        try:
+            runner.run(case, row)
+        except CaseEndedError as end:
+            crashed |= end.crashed
+            if end.stage in _LAST_STAGES:
+                break
+        finally:
+            progress.clear()
+            report.write(render.markdown(report, columns))
+    return crashed
+
+
+def _verdict(report: Report, crashed: bool) -> tuple[str, int, str | None]:
+    counts = report.coverage()
+    bad = [r for r in report.rows if r.status in ("error", "failed")]
+    if bad:
+        first = next((r for r in bad if r.status == "error"), bad[0])
+        reason = f"{first.case_id}: {first.stage}: {first.reason}"
+        if first.status == "error":
+            return "error", EXIT_CRASHED if crashed else EXIT_COULD_NOT_RUN, reason
+        return "failed", EXIT_FAILED, reason
+    if counts["passed"] == 0:
+        return "not_run", EXIT_COULD_NOT_RUN, "no case ran, so nothing was shown"
+    return "passed", EXIT_PASSED, None
+
+
+def _platform(request: Request) -> Platform:
+    platform = get_platform(request.device)
+    if request.mode not in platform.execution_modes:
+        raise ConfigurationError(
+            f"--mode: must be one of {', '.join(platform.execution_modes)} on device "
+            f"'{request.device}', got {request.mode!r}"
+        )
+    return platform
+
+
+def _check_plan(request: Request, plan: PreparedKernel) -> None:
+    asked = (request.suite.operation, request.implementation)
+    got = (plan.spec.contract.operation, plan.spec.name)
+    if got != asked:
+        raise ConfigurationError(
+            f"{asked[0]}: '{asked[1]}' was requested, but the suite prepared {got[1]} of {got[0]}"
+        )
+
+
+def _check_unique(cases: Sequence[KernelCase]) -> None:
+    seen: set[str] = set()
+    for case in cases:
+        if case.case_id in seen:
+            raise ConfigurationError(
+                f"{case.case_id}: each case must occur once; remove the repeated option value"
+            )
+        seen.add(case.case_id)
+
+
+def _set_threads(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
