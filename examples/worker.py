@@ -36,7 +36,7 @@ def start_worker(device: str, libraries: Sequence[Path]) -> Mapping[str, Prepare
         import torch
 
         for library in libraries:
-            torch.ops.load_library(str(library))  # type: ignore[no-untyped-call]
+            torch.ops.load_library(str(library))
     # 2. One call selects and prepares everything. XLLM_KERNEL_OVERRIDE_<OPERATION>=<solution> in
     #    the worker's environment changes a choice; a choice that cannot be honoured raises here,
     #    not in the first request.

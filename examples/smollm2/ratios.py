@@ -93,7 +93,7 @@ def compare(
 
 
 def _timed_rows(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    rows = {row["case_id"]: row for row in report["results"]}
+    rows = {row["case_id"]: row for row in report["rows"]}
     untimed = [name for name, row in rows.items() if row["status"] != "passed"]
     if untimed:
         raise ValueError(f"every case must have passed and been timed, but not {untimed[0]}")

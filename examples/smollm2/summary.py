@@ -127,7 +127,7 @@ def _receipts(receipts: Mapping[str, Any]) -> Section:
 
 
 def _validation(validation: Sequence[Mapping[str, Any]]) -> Section:
-    header = ["implementation", "status", "passed", "failed", "not applicable", "worst ULP (limit)"]
+    header = ["implementation", "status", "passed", "failed", "not applicable", "worst error, ULP"]
     rows = [
         [
             row["implementation"],
@@ -135,11 +135,15 @@ def _validation(validation: Sequence[Mapping[str, Any]]) -> Section:
             str(row["coverage"]["passed"]),
             str(row["coverage"]["failed"]),
             str(row["coverage"]["not_applicable"]),
-            row["worst"],
+            f"{row['worst']['ulp']:.2f} of {row['worst']['limit_ulp']:.2f}" if row["worst"] else "",
         ]
         for row in validation
     ]
-    return Section("Validation on the captured activations", table=[header, *rows])
+    return Section(
+        "Validation on the captured activations",
+        table=[header, *rows],
+        note="The worst error is the one nearest to its limit; the limit is earned case by case.",
+    )
 
 
 def _timing(timing: Mapping[str, Any]) -> Section:

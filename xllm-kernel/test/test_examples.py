@@ -133,7 +133,7 @@ def _benchmark(prefill_us: float, decode_us: float, status: str = "passed") -> d
             timing = {"wall_us": {"median": time_us}}
             row = {"case_id": f"{phase}/{norm}", "status": status, "parameters": parameters}
             rows.append(row | {"timing": timing})
-    return {"results": rows}
+    return {"rows": rows}
 
 
 def test_alternating_order_swaps_who_is_first() -> None:
@@ -158,8 +158,8 @@ def test_compare_gives_a_ratio_a_round_by_phase() -> None:
         ([], [], "rounds must be equal in number"),
         ([_benchmark(1, 1)], [_benchmark(1, 1)] * 2, "rounds must be equal in number"),
         ([_benchmark(1, 1)], [_benchmark(1, 1, "failed")], "every case must have passed"),
-        ([_benchmark(1, 1)], [{"results": _benchmark(1, 1)["results"][:3]}], "the same cases"),
-        ([{"results": []}], [{"results": []}], "no timed case belongs to the phase prefill"),
+        ([_benchmark(1, 1)], [{"rows": _benchmark(1, 1)["rows"][:3]}], "the same cases"),
+        ([{"rows": []}], [{"rows": []}], "no timed case belongs to the phase prefill"),
     ],
 )
 def test_compare_of_reports_that_do_not_match_is_refused(
@@ -200,6 +200,14 @@ def test_step_that_fails_says_status_log_and_last_words(tmp_path: Path) -> None:
 
 
 # The demo's verdicts
+
+
+def test_timed_files_cover_both_phases_evenly(tmp_path: Path) -> None:
+    for ordinal in range(122):
+        phase = "prefill" if ordinal < 61 else "decode"
+        (tmp_path / f"{ordinal:03d}.{phase}.norm.safetensors").touch()
+    chosen = [path.name[:3] for path in load_example("demo").timed_files(tmp_path)]
+    assert chosen == [f"{o:03d}" for start in (0, 61) for o in range(start, start + 61, 8)]
 
 
 def _text_report(norm: str, tokens: list[int], operators: Mapping[str, int]) -> dict[str, Any]:
