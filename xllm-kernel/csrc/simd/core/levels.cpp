@@ -1,0 +1,104 @@
+// Chooses the SIMD level once from the machine and XLLM_KERNEL_SIMD_LEVEL. Does
+// not look at any operator.
+#include "simd/core/levels.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace xllm_kernel {
+
+namespace simd {
+
+namespace {
+
+constexpr const char* kVariable = "XLLM_KERNEL_SIMD_LEVEL";
+
+constexpr std::array kLevels = {
+#if defined(__x86_64__)
+    LevelInfo{Level::kAvx2, "avx2",
+              [](const CpuFeatures& features) noexcept {
+                return features.avx2 && features.fma && features.f16c;
+              }},
+#endif
+    LevelInfo{Level::kScalar, "scalar",
+              [](const CpuFeatures&) noexcept { return true; }},
+};
+
+// Appends what fits; a longer text is cut, never overrun.
+class Writer final {
+ public:
+  explicit Writer(std::span<char> buffer) : rest_(buffer) {}
+
+  void add(std::string_view text) noexcept {
+    if (rest_.empty()) return;
+    const std::size_t count = std::min(text.size(), rest_.size() - 1);
+    text.copy(rest_.data(), count);
+    rest_ = rest_.subspan(count);
+    rest_[0] = '\0';
+  }
+
+ private:
+  std::span<char> rest_;
+};
+
+void refuse(Status status, std::string_view forced, const CpuFeatures& features,
+            LevelChoice* choice) noexcept {
+  Writer writer(choice->text);
+  writer.add(kVariable);
+  writer.add(" must name a SIMD level that this machine has (");
+  const char* separator = "";
+  for (const LevelInfo& info : kLevels) {
+    if (!info.available(features)) continue;
+    writer.add(separator);
+    writer.add(info.name);
+    separator = ", ";
+  }
+  writer.add("), got '");
+  writer.add(forced.substr(0, 64));
+  writer.add(status == Status::kUnknownLevel
+                 ? "', which is none; "
+                 : "', which processor or operating system lacks; ");
+  writer.add("unset it for the best level");
+  choice->result = {.status = status, .message = choice->text.data()};
+}
+
+}  // namespace
+
+std::span<const LevelInfo> levels() noexcept { return kLevels; }
+
+void choose_level(std::optional<std::string_view> forced,
+                  const CpuFeatures& features, LevelChoice* choice) noexcept {
+  for (const LevelInfo& info : kLevels) {
+    if (forced.has_value() && *forced != info.name) continue;
+    if (info.available(features)) {
+      choice->level = info.level;
+      choice->result = {.status = Status::kOk, .name = info.name};
+      return;
+    }
+    if (forced.has_value()) {
+      refuse(Status::kUnavailableLevel, *forced, features, choice);
+      return;
+    }
+  }
+  refuse(Status::kUnknownLevel, forced.value_or(""), features, choice);
+}
+
+const LevelChoice& selected_level() noexcept {
+  // Local, so that no code runs when the library is loaded.
+  static const LevelChoice& choice = []() -> const LevelChoice& {
+    static LevelChoice made;
+    const char* value = std::getenv(kVariable);
+    choose_level(value == nullptr ? std::nullopt
+                                  : std::optional<std::string_view>(value),
+                 features_from(read_cpuid()), &made);
+    return made;
+  }();
+  return choice;
+}
+
+}  // namespace simd
+
+const SimdLevel& simd_level() noexcept { return simd::selected_level().result; }
+
+}  // namespace xllm_kernel

@@ -1,0 +1,129 @@
+// Texts of refused arguments. Decides nothing: the operators' bridges do.
+#include "torch/domain.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdio>
+#include <stdexcept>
+
+#include "torch/csrc/stable/library.h"
+
+namespace xllm_kernel::bridge {
+
+namespace {
+
+// Torch's numbers of dtypes, which its files and its stable ABI fix.
+constexpr std::array<std::string_view, 46> kDTypeNames = {"uint8",
+                                                          "int8",
+                                                          "int16",
+                                                          "int32",
+                                                          "int64",
+                                                          "float16",
+                                                          "float32",
+                                                          "float64",
+                                                          "complex32",
+                                                          "complex64",
+                                                          "complex128",
+                                                          "bool",
+                                                          "qint8",
+                                                          "quint8",
+                                                          "qint32",
+                                                          "bfloat16",
+                                                          "quint4x2",
+                                                          "quint2x4",
+                                                          "bits1x8",
+                                                          "bits2x4",
+                                                          "bits4x2",
+                                                          "bits8",
+                                                          "bits16",
+                                                          "float8_e5m2",
+                                                          "float8_e4m3fn",
+                                                          "float8_e5m2fnuz",
+                                                          "float8_e4m3fnuz",
+                                                          "uint16",
+                                                          "uint32",
+                                                          "uint64",
+                                                          "uint1",
+                                                          "uint2",
+                                                          "uint3",
+                                                          "uint4",
+                                                          "uint5",
+                                                          "uint6",
+                                                          "uint7",
+                                                          "int1",
+                                                          "int2",
+                                                          "int3",
+                                                          "int4",
+                                                          "int5",
+                                                          "int6",
+                                                          "int7",
+                                                          "float8_e8m0fnu",
+                                                          "float4_e2m1fn_x2"};
+
+constexpr std::array<std::string_view, 21> kDeviceNames = {
+    "cpu",  "cuda", "mkldnn", "opengl", "opencl", "ideep", "hip",
+    "fpga", "maia", "xla",    "vulkan", "metal",  "xpu",   "mps",
+    "meta", "hpu",  "ve",     "lazy",   "ipu",    "mtia",  "privateuseone"};
+
+template <std::size_t kCount>
+std::string name_at(const std::array<std::string_view, kCount>& names,
+                    std::int32_t number) {
+  if (number < 0 || static_cast<std::size_t>(number) >= kCount) {
+    return "number " + std::to_string(number);
+  }
+  return std::string(names[static_cast<std::size_t>(number)]);
+}
+
+}  // namespace
+
+TensorFacts::TensorFacts(const torch::stable::Tensor& tensor)
+    : sizes(tensor.sizes()), strides(tensor.strides()) {
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(tensor.get(), &dtype));
+  TORCH_ERROR_CODE_CHECK(
+      aoti_torch_get_device_type(tensor.get(), &device_type));
+  TORCH_ERROR_CODE_CHECK(
+      aoti_torch_get_device_index(tensor.get(), &device_index));
+}
+
+void refuse(const Implementation& implementation, const std::string& sentence,
+            std::string_view clause) {
+  std::string text(implementation.operation);
+  text.append(" [").append(implementation.name).append("]: ");
+  text.append(sentence).append(" (clause ").append(clause).append(")");
+  throw std::runtime_error(text);
+}
+
+std::string dtype_name(std::int32_t dtype) {
+  return name_at(kDTypeNames, dtype);
+}
+
+std::string device_name(const TensorFacts& facts) {
+  std::string name = name_at(kDeviceNames, facts.device_type);
+  if (facts.device_index >= 0) {
+    name.append(":").append(std::to_string(facts.device_index));
+  }
+  return name;
+}
+
+std::string number_text(double value) {
+  // printf may print the sign of a NaN; Python does not.
+  if (std::isnan(value)) return "nan";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", value);
+  return text.data();
+}
+
+bool needs_gradient(const torch::stable::Tensor& tensor) {
+  if (!aoti_torch_grad_mode_is_enabled()) return false;
+  // The stable ABI cannot ask for requires_grad. In grad mode a view of a
+  // tensor that requires one is the result of an operation, hence no leaf.
+  std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::alias", "", stack.data(),
+                                               TORCH_ABI_VERSION));
+  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(
+      "aten::is_leaf", "", stack.data(), TORCH_ABI_VERSION));
+  return !torch::stable::detail::to<bool>(stack[0]);
+}
+
+}  // namespace xllm_kernel::bridge

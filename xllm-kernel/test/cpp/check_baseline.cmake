@@ -1,0 +1,48 @@
+# Disassembles the library: outside the functions of a level's own file, nothing
+# may need more than the baseline processor; inside that file, only functions
+# that no other object can take for its own.
+# Variables: OBJDUMP, ARCHIVE.
+
+execute_process(COMMAND "${OBJDUMP}" -d --no-show-raw-insn "${ARCHIVE}"
+  OUTPUT_VARIABLE text COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND "${OBJDUMP}" -t "${ARCHIVE}"
+  OUTPUT_VARIABLE symbols COMMAND_ERROR_IS_FATAL ANY)
+
+# Brackets and semicolons would upset CMake's lists.
+string(REGEX REPLACE "[][;]" " " text "${text}")
+string(REPLACE "\n" ";" lines "${text}")
+set(object "")
+set(function "")
+set(wide 0)
+set(faults "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^([a-z0-9_]+)\\.cpp\\.o: ")
+    set(object "${CMAKE_MATCH_1}")
+  elseif(line MATCHES "^[0-9a-f]+ <(.*)>:$")
+    set(function "${CMAKE_MATCH_1}")
+  # VEX and EVEX instructions start with v; zmm, ymm and masks name themselves.
+  elseif(line MATCHES "^ +[0-9a-f]+:[ \t]+(v[a-z0-9]+ .*|.*%[yz]mm.*|.*%k[0-7].*)$")
+    if(NOT object STREQUAL "avx2")
+      list(APPEND faults "${object}: ${function}: ${CMAKE_MATCH_1}")
+    else()
+      math(EXPR wide "${wide} + 1")
+      # Weak symbols are the ones that the linker shares between objects.
+      string(REGEX MATCH "[^\n]* ${function}\n" symbol "${symbols}")
+      if(symbol MATCHES "^[0-9a-f]+ +[wu]")
+        list(APPEND faults "${object}: shared function ${function}")
+      endif()
+    endif()
+  endif()
+endforeach()
+
+if(faults)
+  list(REMOVE_DUPLICATES faults)
+  list(JOIN faults "\n  " faults)
+  message(FATAL_ERROR "instructions beyond the baseline:\n  ${faults}")
+endif()
+# A scan that finds no AVX2 where it must be has looked at the wrong thing.
+if(wide LESS 100)
+  message(FATAL_ERROR "found ${wide} AVX2 instructions in avx2.cpp, expected "
+    "many: the scan no longer understands the disassembly")
+endif()
+message(STATUS "${wide} wide instructions, all in functions of avx2.cpp")

@@ -1,0 +1,157 @@
+// The choice of a SIMD level on invented machines, and the one made here.
+#include "simd/core/levels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace xllm_kernel::test {
+namespace {
+
+using simd::choose_level;
+using simd::CpuFeatures;
+using simd::CpuidFacts;
+using simd::features_from;
+using simd::LevelChoice;
+
+// Every feature bit that levels look at, and a system that saves XMM and YMM.
+constexpr CpuidFacts kHaswell{
+    .leaf1_ecx = 1U << 12 | 1U << 27 | 1U << 28 | 1U << 29,
+    .leaf7_ebx = 1U << 5,
+    .xcr0 = 0x7};
+constexpr CpuFeatures kAll{.avx2 = true, .fma = true, .f16c = true};
+
+TEST(Cpu, test_features_all_bits_all_present) {
+  EXPECT_EQ(features_from(kHaswell), kAll);
+}
+
+TEST(Cpu, test_features_system_does_not_save_ymm_none) {
+  CpuidFacts facts = kHaswell;
+  facts.xcr0 = 0x3;
+  EXPECT_EQ(features_from(facts), CpuFeatures{});
+  facts.xcr0 = 0x5;
+  EXPECT_EQ(features_from(facts), CpuFeatures{});
+}
+
+TEST(Cpu, test_features_without_osxsave_none) {
+  CpuidFacts facts = kHaswell;
+  facts.leaf1_ecx &= ~(1U << 27);
+  EXPECT_EQ(features_from(facts), CpuFeatures{});
+}
+
+TEST(Cpu, test_features_without_avx_none) {
+  CpuidFacts facts = kHaswell;
+  facts.leaf1_ecx &= ~(1U << 28);
+  EXPECT_EQ(features_from(facts), CpuFeatures{});
+}
+
+TEST(Levels, test_table_names_unique_and_scalar_last) {
+  EXPECT_STREQ(simd::levels().back().name, "scalar");
+  EXPECT_TRUE(simd::levels().back().available({}));
+  for (const simd::LevelInfo& a : simd::levels()) {
+    for (const simd::LevelInfo& b : simd::levels()) {
+      EXPECT_EQ(a.level == b.level, std::string(a.name) == b.name);
+    }
+  }
+}
+
+TEST(Levels, test_choose_nothing_forced_best_available) {
+  LevelChoice choice;
+  choose_level(std::nullopt, kAll, &choice);
+  EXPECT_EQ(choice.result.status, Status::kOk);
+  EXPECT_EQ(choice.level, simd::levels().front().level);
+}
+
+TEST(Levels, test_choose_each_missing_feature_scalar) {
+  for (const CpuFeatures& features : {CpuFeatures{.fma = true, .f16c = true},
+                                      CpuFeatures{.avx2 = true, .f16c = true},
+                                      CpuFeatures{.avx2 = true, .fma = true}}) {
+    LevelChoice choice;
+    choose_level(std::nullopt, features, &choice);
+    EXPECT_STREQ(choice.result.name, "scalar");
+  }
+}
+
+TEST(Levels, test_choose_forced_every_level_itself) {
+  for (const simd::LevelInfo& info : simd::levels()) {
+    LevelChoice choice;
+    choose_level(info.name, kAll, &choice);
+    EXPECT_EQ(choice.result.status, Status::kOk);
+    EXPECT_EQ(choice.level, info.level);
+    EXPECT_STREQ(choice.result.name, info.name);
+  }
+}
+
+TEST(Levels, test_choose_forced_unknown_error_lists_levels) {
+  for (const char* forced : {"doesnotexist", "", "AVX2", "avx2 ", "avx"}) {
+    LevelChoice choice;
+    choose_level(forced, kAll, &choice);
+    EXPECT_EQ(choice.result.status, Status::kUnknownLevel);
+    const std::string message = choice.result.message;
+    for (const simd::LevelInfo& info : simd::levels()) {
+      EXPECT_NE(message.find(info.name), std::string::npos) << message;
+    }
+    EXPECT_NE(message.find(forced), std::string::npos) << message;
+    EXPECT_STREQ(choice.result.name, "");
+  }
+}
+
+#if defined(__x86_64__)
+TEST(Levels, test_choose_forced_unavailable_error_lists_available_only) {
+  LevelChoice choice;
+  choose_level("avx2", {}, &choice);
+  EXPECT_EQ(choice.result.status, Status::kUnavailableLevel);
+  EXPECT_STREQ(choice.result.message,
+               "XLLM_KERNEL_SIMD_LEVEL must name a SIMD level that this "
+               "machine has (scalar), got 'avx2', which processor or operating "
+               "system lacks; unset it for the best level");
+}
+#endif
+
+TEST(Levels, test_choose_forced_very_long_message_cut) {
+  const std::string forced(5000, 'x');
+  LevelChoice choice;
+  choose_level(forced, kAll, &choice);
+  EXPECT_EQ(choice.result.status, Status::kUnknownLevel);
+  EXPECT_LT(std::string(choice.result.message).size(), choice.text.size());
+}
+
+// Run by ctest once for each level, forced by the environment.
+TEST(Levels, test_selected_follows_environment) {
+  const char* forced = std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+  const SimdLevel& level = simd_level();
+  if (forced == nullptr) {
+    EXPECT_EQ(level.status, Status::kOk);
+    return;
+  }
+  if (level.status == Status::kUnavailableLevel) {
+    GTEST_SKIP() << "this machine has no level " << forced;
+  }
+  bool known = false;
+  for (const simd::LevelInfo& info : simd::levels()) {
+    known = known || std::string(info.name) == forced;
+  }
+  if (known) {
+    EXPECT_EQ(level.status, Status::kOk) << level.message;
+    EXPECT_STREQ(level.name, forced);
+  } else {
+    EXPECT_EQ(level.status, Status::kUnknownLevel);
+  }
+}
+
+TEST(Levels, test_selected_environment_changed_later_unchanged) {
+  const std::string before = simd_level().name;
+  const char* forced = std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+  const std::string old = forced == nullptr ? "" : forced;
+  setenv("XLLM_KERNEL_SIMD_LEVEL", "scalar", 1);
+  EXPECT_EQ(simd_level().name, before);
+  if (forced == nullptr) {
+    unsetenv("XLLM_KERNEL_SIMD_LEVEL");
+  } else {
+    setenv("XLLM_KERNEL_SIMD_LEVEL", old.c_str(), 1);
+  }
+}
+
+}  // namespace
+}  // namespace xllm_kernel::test

@@ -1,0 +1,288 @@
+// The public rms_norm: what it refuses, what it writes, rows spread over
+// threads, offsets past 2^31. Run by ctest once for each forced level.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cfloat>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "rms_norm/support.h"
+
+namespace xllm_kernel::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class PublicRmsNorm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (simd_level().status == Status::kUnavailableLevel) {
+      GTEST_SKIP() << "this machine has no level "
+                   << std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+    }
+    ASSERT_EQ(simd_level().status, Status::kOk) << simd_level().message;
+  }
+};
+
+Status call(Tensor& output, const Tensor& input, const Tensor& weight,
+            double eps = 1e-6) {
+  return rms_norm(output.mutable_view(), input.view(), weight.view(), eps);
+}
+
+TEST_F(PublicRmsNorm, test_call_every_dtype_bits_of_the_selected_level) {
+  for (const Format& format : {kFp32, kFp16, kBf16}) {
+    const Tensor input = random_tensor(format, {5, 201}, 1);
+    const Tensor weight = random_tensor(format, {201}, 2);
+    Tensor output(format, {5, 201});
+    ASSERT_EQ(call(output, input, weight), Status::kOk);
+    expect_close(output, input, weight, 1e-6);
+    for (const simd::RmsNormVariant& variant : simd::rms_norm_variants()) {
+      if (variant.dtype != format.dtype || !machine_has(variant.level)) {
+        continue;
+      }
+      Tensor expected(format, {5, 201});
+      run_kernel(variant, expected, input, weight, 1e-6);
+      expect_same_bits(output, expected);
+    }
+  }
+}
+
+TEST_F(PublicRmsNorm, test_call_outside_domain_named_and_nothing_written) {
+  const Tensor input = random_tensor(kFp16, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp16, {8}, 1);
+  Tensor output(kFp16, {3, 8});
+  const std::vector<std::byte> before = output.snapshot();
+  const auto refused = [&](const Tensor& x, const Tensor& w, double eps) {
+    return call(output, x, w, eps);
+  };
+
+  EXPECT_EQ(refused(input, random_tensor(kFp16, {2, 4}, 1), 1e-6),
+            Status::kWeightRank);
+  EXPECT_EQ(refused(input, random_tensor(kBf16, {8}, 1), 1e-6),
+            Status::kWeightDType);
+  EXPECT_EQ(refused(input, random_tensor(kFp32, {8}, 1), 1e-6),
+            Status::kWeightDType);
+  EXPECT_EQ(refused(input, random_tensor(kFp16, {9}, 1), 1e-6),
+            Status::kWeightWidth);
+  EXPECT_EQ(refused(input, random_tensor(kFp16, {1}, 1), 1e-6),
+            Status::kWeightWidth);
+  EXPECT_EQ(refused(Tensor(kFp16, {3, 8}, {1, 3}), weight, 1e-6),
+            Status::kInputStride);
+  EXPECT_EQ(refused(Tensor(kFp16, {3, 8}, {1, 0}), weight, 1e-6),
+            Status::kInputStride);
+  EXPECT_EQ(refused(input, Tensor(kFp16, {8}, {2}), 1e-6),
+            Status::kWeightStride);
+  EXPECT_EQ(refused(input, Tensor(kFp16, {8}, {0}), 1e-6),
+            Status::kWeightStride);
+  for (const double eps : {-1e-6, -DBL_MIN, kNan, kInfinity, -kInfinity,
+                           1.0000001 * FLT_MAX, DBL_MAX}) {
+    EXPECT_EQ(refused(input, weight, eps), Status::kEps) << eps;
+  }
+  EXPECT_EQ(output.snapshot(), before);
+}
+
+TEST_F(PublicRmsNorm, test_call_rank_zero_refused) {
+  float value = 1.0F;
+  TensorView point;
+  ASSERT_EQ(TensorView::make(&value, {}, {}, DType::kFloat32, &point),
+            Status::kOk);
+  Tensor output(kFp32, {1});
+  const Tensor weight(kFp32, {1});
+  EXPECT_EQ(rms_norm(output.mutable_view(), point, weight.view(), 1e-6),
+            Status::kInputRank);
+}
+
+TEST_F(PublicRmsNorm, test_call_width_zero_refused) {
+  Tensor output(kFp32, {3, 0});
+  EXPECT_EQ(call(output, Tensor(kFp32, {3, 0}), Tensor(kFp32, {0})),
+            Status::kInputWidth);
+}
+
+TEST_F(PublicRmsNorm, test_call_no_rows_ok) {
+  for (const Extents& extents :
+       {Extents{0, 8}, Extents{3, 0, 8}, Extents{0, 0, 8}}) {
+    Tensor output(kFp32, extents);
+    EXPECT_EQ(call(output, Tensor(kFp32, extents), Tensor(kFp32, {8})),
+              Status::kOk);
+  }
+}
+
+TEST_F(PublicRmsNorm, test_call_eps_edges_ok) {
+  const Tensor input = random_tensor(kFp32, {1, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  Tensor output(kFp32, {1, 8});
+  for (const double eps : {0.0, -0.0, 1e-60, double{FLT_MAX}}) {
+    EXPECT_EQ(call(output, input, weight, eps), Status::kOk) << eps;
+  }
+}
+
+TEST_F(PublicRmsNorm, test_call_width_one_stride_free) {
+  Tensor input(kFp32, {3, 1}, {2, 7});
+  input.fill([](auto row, auto) { return static_cast<double>(row) - 1.0; });
+  Tensor weight(kFp32, {1}, {5});
+  weight.fill([](auto, auto) { return 2.0; });
+  Tensor output(kFp32, {3, 1});
+  ASSERT_EQ(call(output, input, weight), Status::kOk);
+  expect_close(output, input, weight, 1e-6);
+}
+
+TEST_F(PublicRmsNorm, test_call_output_unlike_input_refused) {
+  const Tensor input = random_tensor(kFp16, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp16, {8}, 1);
+  const auto into = [&](Tensor output) { return call(output, input, weight); };
+  EXPECT_EQ(into(Tensor(kFp16, {3, 9})), Status::kOutputShape);
+  EXPECT_EQ(into(Tensor(kFp16, {2, 8})), Status::kOutputShape);
+  EXPECT_EQ(into(Tensor(kFp16, {24})), Status::kOutputShape);
+  EXPECT_EQ(into(Tensor(kFp32, {3, 8})), Status::kOutputDType);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 8}, {1, 3})), Status::kOutputStride);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 8}, {0, 1})), Status::kOutputStride);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 8}, {7, 1})), Status::kOutputStride);
+}
+
+TEST_F(PublicRmsNorm, test_call_output_meets_operand_refused) {
+  Tensor memory = random_tensor(kFp32, {6, 8}, 1);
+  const Tensor input = random_tensor(kFp32, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  const std::vector<std::byte> before = memory.snapshot();
+  const Extents extents = {3, 8};
+  const Extents strides = {8, 1};
+  const Extents width = {8};
+  const Extents one = {1};
+  const auto output_at = [&](std::int64_t offset) {
+    MutableTensorView view;
+    EXPECT_EQ(MutableTensorView::make(memory.memory().data() + offset, extents,
+                                      strides, DType::kFloat32, &view),
+              Status::kOk);
+    return view;
+  };
+  TensorView first_rows;
+  ASSERT_EQ(TensorView::make(memory.memory().data(), extents, strides,
+                             DType::kFloat32, &first_rows),
+            Status::kOk);
+  TensorView first_row;
+  ASSERT_EQ(TensorView::make(memory.memory().data(), width, one,
+                             DType::kFloat32, &first_row),
+            Status::kOk);
+  EXPECT_EQ(rms_norm(output_at(0), first_rows, weight.view(), 1e-6),
+            Status::kOutputOverlap);
+  EXPECT_EQ(rms_norm(output_at(92), first_rows, weight.view(), 1e-6),
+            Status::kOutputOverlap);
+  EXPECT_EQ(rms_norm(output_at(28), input.view(), first_row, 1e-6),
+            Status::kOutputOverlap);
+  EXPECT_EQ(memory.snapshot(), before);
+  EXPECT_EQ(rms_norm(output_at(96), first_rows, weight.view(), 1e-6),
+            Status::kOk);
+}
+
+TEST_F(PublicRmsNorm, test_row_range_outside_rows_refused) {
+  const Tensor input = random_tensor(kFp32, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  Tensor output(kFp32, {3, 8});
+  const std::vector<std::byte> before = output.snapshot();
+  for (const RowRange& rows :
+       {RowRange{-1, 2}, RowRange{2, 1}, RowRange{0, 4}, RowRange{4, 4}}) {
+    EXPECT_EQ(rms_norm(output.mutable_view(), input.view(), weight.view(), 1e-6,
+                       rows),
+              Status::kRowRange);
+  }
+  EXPECT_EQ(rms_norm(output.mutable_view(), input.view(), weight.view(), 1e-6,
+                     {.begin = 3, .end = 3}),
+            Status::kOk);
+  EXPECT_EQ(output.snapshot(), before);
+}
+
+TEST_F(PublicRmsNorm, test_row_ranges_on_threads_same_bits_as_one_call) {
+  const Tensor input = random_tensor(kBf16, {7, 9, 130}, 1);
+  const Tensor weight = random_tensor(kBf16, {130}, 2);
+  Tensor whole(kBf16, {7, 9, 130});
+  ASSERT_EQ(call(whole, input, weight), Status::kOk);
+  for (const std::int64_t parts : {1, 2, 3, 4, 8, 63}) {
+    Tensor spread(kBf16, {7, 9, 130});
+    const MutableTensorView to = spread.mutable_view();
+    const TensorView from = input.view();
+    const TensorView by = weight.view();
+    std::vector<std::thread> threads;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      threads.emplace_back([&, part] {
+        const RowRange rows{.begin = 63 * part / parts,
+                            .end = 63 * (part + 1) / parts};
+        EXPECT_EQ(rms_norm(to, from, by, 1e-6, rows), Status::kOk);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    expect_same_bits(whole, spread);
+  }
+}
+
+TEST_F(PublicRmsNorm, test_negative_row_stride_flipped_rows) {
+  const Tensor input = random_tensor(kFp32, {5, 40}, 1);
+  const Tensor weight = random_tensor(kFp32, {40}, 2);
+  Tensor straight(kFp32, {5, 40});
+  Tensor flipped(kFp32, {5, 40});
+  ASSERT_EQ(call(straight, input, weight), Status::kOk);
+  const Extents extents = {5, 40};
+  const Extents strides = {-40, 1};
+  TensorView view;
+  ASSERT_EQ(TensorView::make(input.memory().data() + 4 * 40 * sizeof(float),
+                             extents, strides, DType::kFloat32, &view),
+            Status::kOk);
+  ASSERT_EQ(rms_norm(flipped.mutable_view(), view, weight.view(), 1e-6),
+            Status::kOk);
+  for (std::int64_t row = 0; row < 5; ++row) {
+    for (std::int64_t i = 0; i < 40; ++i) {
+      ASSERT_EQ(flipped.bits(row, i), straight.bits(4 - row, i));
+    }
+  }
+}
+
+// Address space, not memory: only the two rows are ever touched.
+TEST_F(PublicRmsNorm, test_row_stride_past_two_to_the_31_right_rows) {
+  constexpr std::int64_t kStride = (1LL << 31) + 17;
+  constexpr std::size_t kBytes = (kStride + 64) * sizeof(float);
+  void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) {
+    GTEST_SKIP() << "no 8 GiB of address space can be reserved here";
+  }
+  auto* values = static_cast<float*>(mapped);
+  const Tensor dense = random_tensor(kFp32, {2, 33}, 1);
+  const Tensor weight = random_tensor(kFp32, {33}, 2);
+  for (std::int64_t row = 0; row < 2; ++row) {
+    for (std::int64_t i = 0; i < 33; ++i) {
+      values[row * kStride + i] = static_cast<float>(dense.get(row, i));
+    }
+  }
+  const Extents extents = {2, 33};
+  const Extents strides = {kStride, 1};
+  TensorView view;
+  ASSERT_EQ(TensorView::make(values, extents, strides, DType::kFloat32, &view),
+            Status::kOk);
+  Tensor expected(kFp32, {2, 33});
+  Tensor output(kFp32, {2, 33});
+  ASSERT_EQ(call(expected, dense, weight), Status::kOk);
+  ASSERT_EQ(rms_norm(output.mutable_view(), view, weight.view(), 1e-6),
+            Status::kOk);
+  expect_same_bits(output, expected);
+  munmap(mapped, kBytes);
+}
+
+// Run by ctest with a level that exists nowhere.
+TEST(ForcedLevel, test_call_unknown_level_refused) {
+  const char* forced = std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+  if (forced == nullptr || std::string(forced) != "doesnotexist") {
+    GTEST_SKIP() << "needs XLLM_KERNEL_SIMD_LEVEL=doesnotexist, which ctest "
+                    "sets for another run of this test";
+  }
+  const Tensor input = random_tensor(kFp32, {1, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  Tensor output(kFp32, {1, 8});
+  EXPECT_EQ(call(output, input, weight), Status::kUnknownLevel);
+  EXPECT_TRUE(output.memory().intact());
+}
+
+}  // namespace
+}  // namespace xllm_kernel::test

@@ -1,0 +1,148 @@
+// The definition of RMSNorm in fp64, its error bound, and how tests reach every
+// kernel. The reference includes nothing of csrc.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "simd/rms_norm/variants.h"
+#include "support/formats.h"
+#include "support/tensor.h"
+#include "xllm_kernel/rms_norm.h"
+
+namespace xllm_kernel::simd {
+
+// For test names and messages.
+inline void PrintTo(const RmsNormVariant& variant, std::ostream* out) {
+  *out << "kernel " << test::format_of(variant.dtype).name;
+}
+
+}  // namespace xllm_kernel::simd
+
+namespace xllm_kernel::test {
+
+// fp64 values of one row; exact but for 2^-50 or so.
+inline std::vector<double> reference_row(const Tensor& input,
+                                         const Tensor& weight, double eps,
+                                         std::int64_t row) {
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < input.width(); ++i) {
+    sum += input.get(row, i) * input.get(row, i);
+  }
+  const double rms = std::sqrt(sum / static_cast<double>(input.width()) +
+                               static_cast<double>(static_cast<float>(eps)));
+  std::vector<double> result;
+  for (std::int64_t i = 0; i < input.width(); ++i) {
+    result.push_back(input.get(row, i) / rms * weight.get(0, i));
+  }
+  return result;
+}
+
+// How far a correct kernel may be from `exact`. With u = 2^-24: a lane of n/64
+// fused additions of non-negative terms and 6 levels of the tree err by
+// (n/64 + 7) u of the sum; dividing by the width and adding eps by 2 u more;
+// the root halves that; root, reciprocal and the two products add 4 u. One
+// rounding to the output's format adds half of its ULP, and fp32 subnormals on
+// the way half of theirs, scaled by the weight.
+inline double tolerance(const Tensor& input, double exact, double weight) {
+  const double u = std::ldexp(1.0, -24);
+  const double lane =
+      std::ceil(static_cast<double>(input.width()) / simd::kLanes);
+  const double relative = ((lane + 9.0) / 2.0 + 4.0) * u * 1.001;
+  const double before = std::fabs(exact) * relative +
+                        std::ldexp(1.0, -150) * (1.0 + std::fabs(weight));
+  return before + input.format().ulp(std::fabs(exact) + before) / 2.0;
+}
+
+inline void expect_close(const Tensor& output, const Tensor& input,
+                         const Tensor& weight, double eps) {
+  for (std::int64_t row = 0; row < input.rows(); ++row) {
+    const std::vector<double> exact = reference_row(input, weight, eps, row);
+    for (std::int64_t i = 0; i < input.width(); ++i) {
+      const double wanted = exact[static_cast<std::size_t>(i)];
+      ASSERT_NEAR(output.get(row, i), wanted,
+                  tolerance(input, wanted, weight.get(0, i)))
+          << input.format().name << " row " << row << " of " << input.rows()
+          << ", column " << i << " of " << input.width();
+    }
+  }
+}
+
+// Runs one kernel of the table, past the public function's choice.
+inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
+                       const Tensor& input, const Tensor& weight, double eps) {
+  const MutableTensorView to = output.mutable_view();
+  const TensorView from = input.view();
+  const simd::RowLayout to_rows(to);
+  const simd::RowLayout from_rows(from);
+  variant.kernel({.input = {from_rows, from.base(), 0},
+                  .output = {to_rows, to.base(), 0},
+                  .weight = weight.view().base(),
+                  .rows = from_rows.rows(),
+                  .width = input.width(),
+                  .eps = static_cast<float>(eps)});
+}
+
+inline bool machine_has(simd::Level level) {
+  for (const simd::LevelInfo& info : simd::levels()) {
+    if (info.level == level) {
+      return info.available(simd::features_from(simd::read_cpuid()));
+    }
+  }
+  return false;
+}
+
+inline std::string level_name(simd::Level level) {
+  for (const simd::LevelInfo& info : simd::levels()) {
+    if (info.level == level) return info.name;
+  }
+  return "unnamed";
+}
+
+// Base of tests over the whole table.
+class EveryKernel : public testing::TestWithParam<simd::RmsNormVariant> {
+ protected:
+  void SetUp() override {
+    if (!machine_has(GetParam().level)) {
+      GTEST_SKIP() << "this machine has no level "
+                   << level_name(GetParam().level);
+    }
+  }
+  [[nodiscard]] const Format& format() const {
+    return format_of(GetParam().dtype);
+  }
+};
+
+inline std::string kernel_name(
+    const testing::TestParamInfo<simd::RmsNormVariant>& info) {
+  return level_name(info.param.level) + "_" + format_of(info.param.dtype).name;
+}
+
+inline Tensor random_tensor(const Format& format, Extents extents,
+                            unsigned seed, double scale = 1.0,
+                            Flush flush = Flush::kBack) {
+  Tensor tensor(format, std::move(extents), flush);
+  std::mt19937 generator(seed);
+  std::normal_distribution<double> normal(0.0, scale);
+  tensor.fill([&](auto, auto) { return normal(generator); });
+  return tensor;
+}
+
+inline void expect_same_bits(const Tensor& a, const Tensor& b) {
+  for (std::int64_t row = 0; row < a.rows(); ++row) {
+    for (std::int64_t i = 0; i < a.width(); ++i) {
+      ASSERT_EQ(a.bits(row, i), b.bits(row, i))
+          << a.format().name << " row " << row << ", column " << i << " of "
+          << a.width();
+    }
+  }
+}
+
+}  // namespace xllm_kernel::test
