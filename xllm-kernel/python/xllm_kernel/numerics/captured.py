@@ -76,7 +76,7 @@ def _describe(path: Path, operation: str, tensors: tuple[str, ...]) -> Recording
     try:
         with safe_open(str(path), framework="pt") as file:
             facts = dict(file.metadata() or {})
-            names = set(file.keys())  # noqa: SIM118 (not a mapping)
+            names = set(file.keys())
             if facts.get("operation") != operation or names != set(tensors):
                 raise ConfigurationError(
                     f"--inputs: {path} must record a call of {operation} with the tensors "

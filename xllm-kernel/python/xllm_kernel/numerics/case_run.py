@@ -9,8 +9,10 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
+from xllm_kernel.errors import KernelError
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, ZeroArgument
 from xllm_kernel.platforms import Platform
@@ -26,6 +28,10 @@ class Stage(Protocol):
 
     def run(self, platform: Platform, captured: Captured) -> Mapping[str, Any]:
         """Return the row's timings."""
+
+
+class MeasurementError(KernelError):
+    """The measurement itself failed; the implementation did nothing wrong."""
 
 
 class CaseEndedError(Exception):
@@ -130,7 +136,7 @@ class CaseRun:
             reason = f"a replay makes {captured.calls} calls, but has {len(outputs)} outputs"
             raise CaseEndedError("error", "replay", reason)
         for output in outputs:
-            _validate(row, phase, prepared, lambda output=output: output)
+            _validate(row, phase, prepared, partial(_already_there, output))
 
 
 def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgument) -> None:
@@ -170,6 +176,7 @@ def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None
     try:
         yield
     except Exception as error:
+        crashed &= not isinstance(error, MeasurementError)
         raise CaseEndedError("error", stage, _describe(error), crashed) from error
     finally:
         row.add_duration(key, time.perf_counter() - begin)
@@ -201,6 +208,11 @@ def warm_up(
         if clock() >= end:
             return done
     return most_calls
+
+
+def _already_there(output: object) -> object:
+    """Read what a replay wrote; there is no way from here to the operator."""
+    return output
 
 
 def _describe(error: Exception) -> str:

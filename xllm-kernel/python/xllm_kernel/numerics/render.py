@@ -13,13 +13,16 @@ from xllm_kernel.numerics.report import Report, Row
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 """Headings and what they show of a row."""
 
+NOTHING = "-"
+"""Shown where a row has no figure; a column of nothing else is left out."""
+
 _TITLES = {"numerics": "Numerical validation", "benchmark": "Benchmark"}
 _WORDS = {"not_applicable": "n/a", "not_run": "not run"}
 
 
 def number(value: object, digits: int = 3) -> str:
     """Show a number with so many decimals, or a dash for none."""
-    return f"{value:.{digits}f}" if isinstance(value, (int, float)) else "-"
+    return f"{value:.{digits}f}" if isinstance(value, (int, float)) else NOTHING
 
 
 def title(report: Report) -> str:
@@ -113,12 +116,13 @@ def _where(report: Report) -> str:
 
 
 def _cells(report: Report, columns: Columns) -> list[tuple[str, ...]]:
-    """Return the table with its headings; the operation is left to the page's head."""
+    """Return the table with its headings, without columns that show nothing."""
     rows = [("case", "result", *(heading for heading, _ in columns))]
     for row in report.rows:
         state = _WORDS.get(row.status, row.status)
         rows.append((row.case_id, state, *(show(row) for _, show in columns)))
-    return rows
+    kept = [i for i in range(len(rows[0])) if i < 2 or any(r[i] != NOTHING for r in rows[1:])]
+    return [tuple(row[i] for i in kept) for row in rows]
 
 
 def _reasons(report: Report) -> list[tuple[str, str]]:

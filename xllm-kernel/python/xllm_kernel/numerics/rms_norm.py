@@ -76,15 +76,13 @@ class RmsNormCase:
 
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
-        input_cpu, weight_cpu = self.make()
-        device, eps = plan.spec.device, self.eps
-        input, weight = input_cpu.to(device), weight_cpu.to(device)
-        function = plan.function
+        values, weight = (tensor.to(plan.spec.device) for tensor in self.make())
+        function, eps = plan.function, self.eps
         return PreparedCase(
-            function=lambda: function(input, weight, eps),
-            validate=_validator(input, weight, eps, plan),
+            function=lambda: function(values, weight, eps),
+            validate=_validator(values, weight, eps, plan),
             metadata={
-                "input_strides": list(input.stride()),
+                "input_strides": list(values.stride()),
                 "weight_strides": list(weight.stride()),
                 "eps_float32": _float32(eps),
             },
@@ -175,10 +173,10 @@ def _generated(dtype: str, rows: int, width: int, eps: float, seed: int) -> RmsN
         import torch
 
         generator = torch.Generator().manual_seed(seed)
-        input = torch.randn(rows, width, generator=generator)
+        values = torch.randn(rows, width, generator=generator)
         weight = torch.randn(width, generator=generator)
         kind = getattr(torch, dtype)
-        return input.to(kind), weight.to(kind)
+        return values.to(kind), weight.to(kind)
 
     # The default eps goes without saying; another one makes another case.
     suffix = "" if eps == _DEFAULTS["eps"] else f"/eps{eps:g}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from xllm_kernel.domain import FLOAT32_MAX
-from xllm_kernel.numerics.tolerance import Earned, earn, summarize
+from xllm_kernel.numerics.tolerance import CHUNK_ELEMENTS, Earned, earn, summarize
 from xllm_kernel.numerics.ulp import format_of, ulp_error
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ FACTOR = 1.5
 # as many, or until the redraws hold as many elements as the budget allows.
 _SAMPLED_ROWS = 4096
 _SAMPLED_ELEMENTS = 1 << 20
-
-_CHUNK_ELEMENTS = 1 << 20
 
 # Below, an intermediate is subnormal in float32 and an error relative to it has no bound.
 _SMALLEST_NORMAL = 2.0**-126
@@ -164,6 +162,6 @@ def _row_chunks(input: torch.Tensor) -> Iterator[slice]:
     if input.dim() < 2:
         yield slice(None)
         return
-    step = max(1, _CHUNK_ELEMENTS // max(1, input.numel() // max(1, input.shape[0])))
+    step = max(1, CHUNK_ELEMENTS // max(1, input.numel() // max(1, input.shape[0])))
     for start in range(0, input.shape[0], step):
         yield slice(start, start + step)

@@ -22,9 +22,7 @@ def overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
     if first.device != second.device:
         return False
     a, b = first.untyped_storage(), second.untyped_storage()
-    return (
-        a.data_ptr() < b.data_ptr() + b.nbytes() and b.data_ptr() < a.data_ptr() + a.nbytes()
-    )
+    return a.data_ptr() < b.data_ptr() + b.nbytes() and b.data_ptr() < a.data_ptr() + a.nbytes()
 
 
 class ArgumentGuard:

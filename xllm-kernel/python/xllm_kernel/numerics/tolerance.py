@@ -24,7 +24,8 @@ RMS_FLOOR_ULP = 0.25
 # the bound, a wrong reference would buy itself a tolerance as wide as its own mistake.
 CEILING_ULP = 16.0
 
-_CHUNK_ELEMENTS = 1 << 20
+# As many elements as PyTorch treats on one thread, so that temporaries stay in its cache.
+CHUNK_ELEMENTS = 1 << 15
 
 
 @dataclass(slots=True)
@@ -127,7 +128,7 @@ def chunks(
         for t, d in ((actual, actual.dtype), (reference, torch.float64), (scale, torch.float64))
     ]
     mask = None if checked is None else checked.broadcast_to(reference.shape).reshape(rows, width)
-    step = max(1, _CHUNK_ELEMENTS // max(1, width))
+    step = max(1, CHUNK_ELEMENTS // max(1, width))
     for start in range(0, rows, step):
         piece = slice(start, start + step)
         mine, true, least = (t[piece].reshape(-1) for t in flat)

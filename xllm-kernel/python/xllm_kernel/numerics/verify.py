@@ -71,9 +71,7 @@ def run(
     return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
 
 
-def execute(
-    request: Request, report: Report, columns: render.Columns, stage: Stage | None
-) -> None:
+def execute(request: Request, report: Report, columns: render.Columns, stage: Stage | None) -> None:
     """Run every case and record the verdict; only an interrupt gets out."""
     try:
         crashed = _execute(request, report, columns, stage)
@@ -83,7 +81,7 @@ def execute(
         report.finish("error", EXIT_USAGE, str(error))
     except _RefusedError as error:
         report.finish("not_run", EXIT_COULD_NOT_RUN, str(error))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (reported, and the report must be complete)
         traceback.print_exc()
         report.finish("error", EXIT_COULD_NOT_RUN, f"{type(error).__name__}: {error}")
     else:
