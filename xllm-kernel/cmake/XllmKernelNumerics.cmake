@@ -6,8 +6,10 @@ function(xllm_kernel_numerics target)
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror=return-type
     # A product and a sum stay two roundings unless the source says fma.
     -ffp-contract=off
-    # Frames unwind, errno of a square root is nobody's concern: value unchanged.
-    -fno-math-errno)
+    # errno of a square root is nobody's concern; its value is the same.
+    -fno-math-errno
+    # No folder of the building machine in the binary.
+    "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
 endfunction()
 
 foreach(flag IN ITEMS -march=native -mtune=native -ffast-math -Ofast

@@ -11,6 +11,16 @@ if(NOT EXISTS "${XLLM_KERNEL_TORCH_DIR}/include/torch/csrc/stable/library.h")
     "-DXLLM_KERNEL_TORCH_DIR=$(python -c 'import torch; print(torch.__path__[0])').")
 endif()
 
+file(STRINGS "${XLLM_KERNEL_TORCH_DIR}/include/torch/headeronly/version.h" lines
+     REGEX "define TORCH_VERSION_(MAJOR|MINOR) ")
+string(REGEX REPLACE ".*MAJOR ([0-9]+).*MINOR ([0-9]+).*" "\\1.\\2"
+       found "${lines}")
+if(found VERSION_LESS XLLM_KERNEL_TORCH_FLOOR)
+  message(FATAL_ERROR
+    "xllm-kernel: the bridge needs torch >= ${XLLM_KERNEL_TORCH_FLOOR}, found "
+    "${found} in ${XLLM_KERNEL_TORCH_DIR}. Install a newer torch.")
+endif()
+
 add_library(xllm_kernel_torch MODULE
   csrc/torch/domain.cpp
   csrc/torch/library.cpp
@@ -21,6 +31,8 @@ target_include_directories(xllm_kernel_torch PRIVATE csrc)
 target_include_directories(xllm_kernel_torch SYSTEM PRIVATE
   "${XLLM_KERNEL_TORCH_DIR}/include")
 xllm_kernel_numerics(xllm_kernel_torch)
+target_compile_options(xllm_kernel_torch PRIVATE
+  "-ffile-prefix-map=${XLLM_KERNEL_TORCH_DIR}/=torch/")
 target_link_libraries(xllm_kernel_torch PRIVATE
   xllm_kernel "${XLLM_KERNEL_TORCH_DIR}/lib/libtorch_cpu.so")
 target_link_options(xllm_kernel_torch PRIVATE
@@ -29,6 +41,13 @@ target_link_options(xllm_kernel_torch PRIVATE
 set_target_properties(xllm_kernel_torch PROPERTIES SKIP_BUILD_RPATH ON)
 
 # What setup.py records of the tools.
+list(JOIN XLLM_KERNEL_LEVELS "\", \"" levels)
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/toolchain.json" CONTENT
-"{\"compiler\": \"@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@\", \"build_type\": \"@CMAKE_BUILD_TYPE@\", \"machine\": \"@CMAKE_SYSTEM_PROCESSOR@\", \"torch_floor\": \"@XLLM_KERNEL_TORCH_FLOOR@\"}\n"
-  @ONLY)
+"{
+  \"build_type\": \"@CMAKE_BUILD_TYPE@\",
+  \"compiler\": \"@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@\",
+  \"levels\": [\"@levels@\"],
+  \"machine\": \"@CMAKE_SYSTEM_PROCESSOR@\",
+  \"torch_floor\": \"@XLLM_KERNEL_TORCH_FLOOR@\"
+}
+" @ONLY)

@@ -104,8 +104,9 @@ void check_last_stride(const TensorFacts& tensor, const std::string& name) {
 }
 
 void check_eps(double eps) {
-  // Written so that NaN fails.
-  if (!(eps >= 0.0 && eps <= static_cast<double>(FLT_MAX))) {
+  // NaN fails both comparisons.
+  const bool inside = eps >= 0.0 && eps <= static_cast<double>(FLT_MAX);
+  if (!inside) {
     refuse(kImplementation,
            "eps must be finite, at least 0 and at most 3.40282e+38, got " +
                number_text(eps),

@@ -5,10 +5,11 @@
 #pragma once
 
 #if defined(__clang__)
-#define XLLM_KERNEL_TARGET_AVX2_BEGIN                                     \
-  _Pragma(                                                                \
-      "clang attribute push(__attribute__((target(\"avx2,fma,f16c\"))), " \
-      "apply_to = function)")
+// One literal: _Pragma takes no concatenation.
+// clang-format off
+#define XLLM_KERNEL_TARGET_AVX2_BEGIN \
+  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c\"))), apply_to = function)")
+// clang-format on
 #define XLLM_KERNEL_TARGET_END _Pragma("clang attribute pop")
 #else
 #define XLLM_KERNEL_TARGET_AVX2_BEGIN \

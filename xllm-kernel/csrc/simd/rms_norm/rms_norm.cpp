@@ -17,7 +17,7 @@ using simd::RmsNormKernel;
 
 // Kernels of the selected level by dtype; filled once.
 RmsNormKernel selected_kernel(DType dtype) noexcept {
-  static const std::array<RmsNormKernel, 3> kKernels = [] {
+  static const std::array<RmsNormKernel, 3> by_dtype = [] {
     std::array<RmsNormKernel, 3> kernels{};
     for (const simd::RmsNormVariant& variant : simd::rms_norm_variants()) {
       if (variant.level == simd::selected_level().level) {
@@ -26,7 +26,7 @@ RmsNormKernel selected_kernel(DType dtype) noexcept {
     }
     return kernels;
   }();
-  return kKernels[static_cast<std::size_t>(dtype)];
+  return by_dtype[static_cast<std::size_t>(dtype)];
 }
 
 template <class Byte>
@@ -45,10 +45,9 @@ Status check_operands(const MutableTensorView& output, const TensorView& input,
   if (weight.extent(0) != width) return Status::kWeightWidth;
   if (!last_stride_is_one(input)) return Status::kInputStride;
   if (!last_stride_is_one(weight)) return Status::kWeightStride;
-  // Written so that NaN fails.
-  if (!(eps >= 0.0 && eps <= static_cast<double>(FLT_MAX))) {
-    return Status::kEps;
-  }
+  // NaN fails both comparisons.
+  const bool eps_inside = eps >= 0.0 && eps <= static_cast<double>(FLT_MAX);
+  if (!eps_inside) return Status::kEps;
   if (output.rank() != input.rank()) return Status::kOutputShape;
   for (std::size_t axis = 0; axis < input.rank(); ++axis) {
     if (output.extent(axis) != input.extent(axis)) return Status::kOutputShape;

@@ -92,7 +92,7 @@ TEST(Half, test_fp32_to_bf16_known_traps_by_rule) {
 
 TEST(Half, test_conversions_leave_floating_point_flags_alone) {
   std::feclearexcept(FE_ALL_EXCEPT);
-  volatile float tiny = std::bit_cast<float>(1U);
+  const volatile auto tiny = std::bit_cast<float>(1U);
   EXPECT_EQ(fp32_to_fp16(tiny), 0);
   EXPECT_EQ(std::fetestexcept(FE_UNDERFLOW | FE_OVERFLOW | FE_INVALID), 0);
 }

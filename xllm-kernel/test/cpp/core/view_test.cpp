@@ -139,13 +139,12 @@ void expect_rows(const Numbers& extents, const Numbers& strides,
                  std::int64_t first) {
   // No row is read; the base only has to leave room on both sides.
   static std::byte memory[1 << 16];
-  std::byte* base = memory + (1 << 15);
+  const std::byte* base = memory + (1 << 15);
   TensorView view;
   ASSERT_EQ(TensorView::make(base, extents, strides, DType::kBFloat16, &view),
             Status::kOk);
   const simd::RowLayout layout(view);
-  const std::byte* start = base;
-  simd::RowCursor<const std::byte> cursor(layout, start, first);
+  simd::RowCursor<const std::byte> cursor(layout, base, first);
   std::int64_t rows = 1;
   for (std::size_t axis = 0; axis + 1 < extents.size(); ++axis) {
     rows *= extents[axis];
@@ -158,7 +157,7 @@ void expect_rows(const Numbers& extents, const Numbers& strides,
       offset += rest % extents[axis] * strides[axis];
       rest /= extents[axis];
     }
-    EXPECT_EQ(cursor.get() - start, offset * 2) << row;
+    EXPECT_EQ(cursor.get() - base, offset * 2) << row;
     cursor.advance();
   }
 }

@@ -206,6 +206,7 @@ TEST_F(PublicRmsNorm, test_row_ranges_on_threads_same_bits_as_one_call) {
     const TensorView from = input.view();
     const TensorView by = weight.view();
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(parts));
     for (std::int64_t part = 0; part < parts; ++part) {
       threads.emplace_back([&, part] {
         const RowRange rows{.begin = 63 * part / parts,
@@ -227,8 +228,9 @@ TEST_F(PublicRmsNorm, test_negative_row_stride_flipped_rows) {
   const Extents extents = {5, 40};
   const Extents strides = {-40, 1};
   TensorView view;
-  ASSERT_EQ(TensorView::make(input.memory().data() + 4 * 40 * sizeof(float),
-                             extents, strides, DType::kFloat32, &view),
+  ASSERT_EQ(TensorView::make(
+                input.memory().data() + std::size_t{4} * 40 * sizeof(float),
+                extents, strides, DType::kFloat32, &view),
             Status::kOk);
   ASSERT_EQ(rms_norm(flipped.mutable_view(), view, weight.view(), 1e-6),
             Status::kOk);

@@ -20,7 +20,8 @@
 namespace xllm_kernel::simd {
 
 // For test names and messages.
-inline void PrintTo(const RmsNormVariant& variant, std::ostream* out) {
+inline void PrintTo(  // NOLINT(readability-identifier-naming)
+    const RmsNormVariant& variant, std::ostream* out) {
   *out << "kernel " << test::format_of(variant.dtype).name;
 }
 
@@ -39,6 +40,7 @@ inline std::vector<double> reference_row(const Tensor& input,
   const double rms = std::sqrt(sum / static_cast<double>(input.width()) +
                                static_cast<double>(static_cast<float>(eps)));
   std::vector<double> result;
+  result.reserve(static_cast<std::size_t>(input.width()));
   for (std::int64_t i = 0; i < input.width(); ++i) {
     result.push_back(input.get(row, i) / rms * weight.get(0, i));
   }
@@ -125,10 +127,10 @@ inline std::string kernel_name(
   return level_name(info.param.level) + "_" + format_of(info.param.dtype).name;
 }
 
-inline Tensor random_tensor(const Format& format, Extents extents,
+inline Tensor random_tensor(const Format& format, const Extents& extents,
                             unsigned seed, double scale = 1.0,
                             Flush flush = Flush::kBack) {
-  Tensor tensor(format, std::move(extents), flush);
+  Tensor tensor(format, extents, flush);
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal(0.0, scale);
   tensor.fill([&](auto, auto) { return normal(generator); });

@@ -28,7 +28,8 @@ inline Extents dense_strides(const Extents& extents) {
 
 class Tensor final {
  public:
-  Tensor(const Format& format, Extents extents, Flush flush = Flush::kBack)
+  Tensor(const Format& format, const Extents& extents,
+         Flush flush = Flush::kBack)
       : Tensor(format, extents, dense_strides(extents), flush) {}
 
   // Strides count elements and are not negative.
@@ -119,8 +120,8 @@ class Tensor final {
 };
 
 template <class Function>
-Tensor filled(const Format& format, Extents extents, Function value) {
-  Tensor tensor(format, std::move(extents));
+Tensor filled(const Format& format, const Extents& extents, Function value) {
+  Tensor tensor(format, extents);
   tensor.fill(value);
   return tensor;
 }

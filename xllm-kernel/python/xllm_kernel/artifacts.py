@@ -1,0 +1,202 @@
+"""Built artefacts: what a build records about itself, and what is checked before it is loaded.
+
+The build (setup.py) and the run time use the same functions. Needs no framework.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from xllm_kernel.errors import ArtifactError
+
+SCHEMA_VERSION = 1
+
+BUILD_COMMAND = "(cd xllm-kernel && XLLM_KERNEL_BUILD_SIMD=1 python setup.py build_ext --inplace)"
+
+# Everything that a native build reads, relative to the package's root folder.
+SOURCES = ("CMakeLists.txt", "cmake", "csrc/simd", "csrc/torch", "include")
+
+# Files by whose content a build of another kind could be mistaken for ours.
+_REQUIRED = {
+    "library": str,
+    "library_sha256": str,
+    "source_hash": str,
+    "torch_floor": str,
+    "torch_built_with": str,
+    "compiler": str,
+    "levels": tuple,
+}
+
+# Library path to digest of those this process has loaded: one cannot be unloaded.
+_loaded: dict[str, str] = {}
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hexadecimal digest of a file's content."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def source_hash(root: Path) -> str:
+    """Hash what a native build reads: names and contents, not times.
+
+    Args:
+        root: the package's root folder, which holds ``CMakeLists.txt``.
+
+    Returns:
+        A hexadecimal digest, the same on every machine.
+    """
+    digest = hashlib.sha256()
+    for path in _source_files(root):
+        digest.update(path.relative_to(root).as_posix().encode())
+        digest.update(b"\0")
+        digest.update(file_sha256(path).encode())
+        digest.update(b"\n")
+    return digest.hexdigest()
+
+
+def _source_files(root: Path) -> Iterator[Path]:
+    for name in SOURCES:
+        entry = root / name
+        files = sorted(entry.rglob("*")) if entry.is_dir() else [entry]
+        for path in files:
+            hidden = any(part.startswith(".") for part in path.relative_to(root).parts)
+            if path.is_file() and not hidden:
+                yield path
+
+
+def source_root(package: Path) -> Path | None:
+    """Return the source tree that a package folder lies in, or None for an installed one."""
+    root = package.parent.parent
+    inside = package.parent.name == "python" and (root / "csrc").is_dir()
+    return root if inside and (root / "CMakeLists.txt").is_file() else None
+
+
+def verify(
+    manifest: Mapping[str, Any],
+    directory: Path,
+    *,
+    torch_version: str,
+    sources: Path | None = None,
+) -> Path:
+    """Check an artefact against its manifest, before anything of it is loaded.
+
+    Args:
+        manifest: what the build recorded.
+        directory: folder of the artefact.
+        torch_version: version of the framework that will load it.
+        sources: root of the source tree, where there is one.
+
+    Returns:
+        Path of the library.
+
+    Raises:
+        ArtifactError: for an unknown or incomplete manifest; a library that is missing or not the
+            one that was built; other sources than those it was built from; a framework below the
+            floor.
+    """
+    who = f"xllm_kernel artefact [{directory / '*'}]"
+    _check_schema(who, manifest)
+    library = directory / manifest["library"]
+    who = f"xllm_kernel artefact [{library}]"
+    _check_library(who, manifest, library)
+    if sources is not None:
+        found = source_hash(sources)
+        if found != manifest["source_hash"]:
+            raise ArtifactError(
+                f"{who}: must be built from the sources beside it, but it was built from "
+                f"{_short(manifest['source_hash'])} and {sources} holds {_short(found)}; build it "
+                f"again: {BUILD_COMMAND}"
+            )
+    floor = manifest["torch_floor"]
+    if _release(torch_version) < _release(floor):
+        raise ArtifactError(
+            f"{who}: needs torch >= {floor} (built with {manifest['torch_built_with']}), found "
+            f"{torch_version}; install a newer torch, or remove {directory} to do without the "
+            "C++ kernels"
+        )
+    return library
+
+
+def _check_schema(who: str, manifest: Mapping[str, Any]) -> None:
+    version = manifest.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise ArtifactError(
+            f"{who}: its manifest must have schema_version {SCHEMA_VERSION}, found {version!r}, so "
+            f"another release of the package wrote it; build it again: {BUILD_COMMAND}"
+        )
+    for key, kind in _REQUIRED.items():
+        value = manifest.get(key)
+        if not isinstance(value, kind) or not value:
+            raise ArtifactError(
+                f"{who}: its manifest must hold {key} ({kind.__name__}), found {value!r}; build it "
+                f"again: {BUILD_COMMAND}"
+            )
+
+
+def _check_library(who: str, manifest: Mapping[str, Any], library: Path) -> None:
+    if library.name != manifest["library"] or not library.is_file():
+        raise ArtifactError(
+            f"{who}: the manifest names this library, but there is no such file; build it again: "
+            f"{BUILD_COMMAND}"
+        )
+    found = file_sha256(library)
+    if found != manifest["library_sha256"]:
+        raise ArtifactError(
+            f"{who}: must be the library that was built, sha256 "
+            f"{_short(manifest['library_sha256'])}, found {_short(found)} "
+            f"({library.stat().st_size} bytes): it was truncated, changed or replaced; build it "
+            f"again: {BUILD_COMMAND}"
+        )
+
+
+def load(
+    manifest: Mapping[str, Any],
+    directory: Path,
+    *,
+    torch_version: str,
+    load_library: Callable[[str], object],
+) -> None:
+    """Verify an artefact and load its library; again is free.
+
+    Args:
+        manifest: what the build recorded.
+        directory: folder of the artefact, inside the package.
+        torch_version: version of the framework.
+        load_library: the framework's function that loads a library by its path.
+
+    Raises:
+        ArtifactError: as ``verify``; for a library that the loader refuses; and where this process
+            has loaded another build of it, since one cannot be unloaded.
+    """
+    sources = source_root(directory.parent)
+    library = verify(manifest, directory, torch_version=torch_version, sources=sources)
+    digest: str = manifest["library_sha256"]
+    earlier = _loaded.get(str(library), digest)
+    if earlier != digest:
+        raise ArtifactError(
+            f"xllm_kernel artefact [{library}]: this process has loaded sha256 {_short(earlier)}, "
+            f"found {_short(digest)}: it was built again meanwhile; start a new worker"
+        )
+    try:
+        load_library(str(library))
+    except OSError as error:
+        raise ArtifactError(
+            f"xllm_kernel artefact [{library}]: is what was built with {manifest['compiler']} and "
+            f"torch {manifest['torch_built_with']}, but torch {torch_version} could not load it: "
+            f"{error.__cause__ or error}; build it again: {BUILD_COMMAND}"
+        ) from error
+    _loaded[str(library)] = digest
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """Return the leading numbers: 2.13.0a0+cpu gives (2, 13, 0)."""
+    match = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()
+
+
+def _short(digest: str) -> str:
+    return digest[:12]

@@ -1,0 +1,262 @@
+"""Build options of the package: pure Python unless a native part is asked for.
+
+``XLLM_KERNEL_BUILD_SIMD=1`` adds the C++ kernels and their torch bridge, by CMake. Metadata is in
+pyproject.toml; compiler flags are CMake's business.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import pprint
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, find_packages, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).resolve().parent
+PREFIX = "XLLM_KERNEL_BUILD_"
+# Option to the marker module that its build writes.
+OPTIONS = {"XLLM_KERNEL_BUILD_SIMD": "xllm_kernel._build.simd"}
+LIBRARY = "libxllm_kernel_torch.so"
+
+
+def fail(message: str) -> SystemExit:
+    """Return the exception that ends a build with one sentence."""
+    return SystemExit(f"xllm-kernel setup: {message}")
+
+
+def chosen_options() -> tuple[str, ...]:
+    """Read the build options from the environment.
+
+    Returns:
+        Names of those that are on.
+
+    Raises:
+        SystemExit: for an option that does not exist, or a value other than 0 and 1.
+    """
+    known = ", ".join(OPTIONS)
+    for name, value in sorted(os.environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        if name not in OPTIONS:
+            raise fail(f"build options are {known}, got {name}={value}; unset or correct it")
+        if value not in ("0", "1"):
+            raise fail(f"{name} must be 0 or 1, got {value!r}; unset or correct it")
+    return tuple(name for name in OPTIONS if os.environ.get(name) == "1")
+
+
+def artifacts() -> Any:
+    """Import the package's own module, so that build and run time hash alike."""
+    sys.path.insert(0, str(ROOT / "python"))
+    try:
+        return importlib.import_module("xllm_kernel.artifacts")
+    finally:
+        sys.path.pop(0)
+
+
+class CleanBuild(build):
+    """A build that starts empty: files of an earlier one must not get into a wheel."""
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+class PlatformWheel(bdist_wheel):
+    """A wheel that depends on the platform, if at all, but on no Python version."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        tag: tuple[str, str, str] = super().get_tag()
+        return tag if self.root_is_pure else ("py3", "none", tag[2])
+
+
+class NativeBuild(build_ext):
+    """Drives CMake, then puts library and marker module where they belong."""
+
+    def run(self) -> None:
+        for extension in self.extensions:
+            if extension.name not in OPTIONS.values():
+                raise fail(f"no rule builds {extension.name}")
+            directory = self._directory()
+            directory.mkdir(parents=True, exist_ok=True)
+            with locked(ROOT / "build" / "native.lock"):
+                build_simd(directory, ROOT / "build" / "native")
+
+    def _directory(self) -> Path:
+        in_place = self.inplace or getattr(self, "editable_mode", False)
+        return (ROOT / "python" if in_place else Path(self.build_lib)) / "xllm_kernel" / "_build"
+
+    def get_outputs(self) -> list[str]:
+        directory = Path(self.build_lib) / "xllm_kernel" / "_build"
+        return [str(directory / name) for name in (LIBRARY, "simd.py")] if self.extensions else []
+
+    def get_output_mapping(self) -> dict[str, str]:
+        return {}
+
+    def get_source_files(self) -> list[str]:
+        return []  # MANIFEST.in lists them
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold a lock among processes: builds that start together become one build and its reuse."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def build_simd(directory: Path, scratch: Path) -> None:
+    """Build the kernels and their bridge into a folder, unless they are there already.
+
+    Args:
+        directory: receives the library and, last, the marker module.
+        scratch: CMake's folders, one for each set of tools.
+    """
+    tools = find_tools()
+    sources = artifacts().source_hash(ROOT)
+    key = digest({"sources": sources, **tools})
+    marker = directory / "simd.py"
+    if is_current(marker, key):
+        say(f"{marker} is up to date")
+        return
+    work = scratch / digest(tools)[:12]
+    run_cmake(work, tools)
+    toolchain = json.loads((work / "toolchain.json").read_text())
+    marker.unlink(missing_ok=True)  # from here to the end there is no build, rather than a half one
+    replace(directory / LIBRARY, (work / LIBRARY).read_bytes())
+    manifest = {
+        "schema_version": artifacts().SCHEMA_VERSION,
+        "build_key": key,
+        "source_hash": sources,
+        "library": LIBRARY,
+        "library_sha256": artifacts().file_sha256(directory / LIBRARY),
+        "torch_built_with": tools["torch_version"],
+        **{name: tuple(v) if isinstance(v, list) else v for name, v in toolchain.items()},
+    }
+    if artifacts().source_hash(ROOT) != sources:
+        raise fail("the sources changed while they were built; build again")
+    write_marker(marker, manifest)
+    say(f"built {directory / LIBRARY} ({', '.join(manifest['levels'])})")
+
+
+def find_tools() -> dict[str, str]:
+    """Find torch, CMake and a compiler.
+
+    Raises:
+        SystemExit: naming what is missing and how to get it.
+    """
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        raise fail(
+            "XLLM_KERNEL_BUILD_SIMD=1 needs torch in the environment that builds, found none in "
+            f"{sys.prefix}; install torch there, and give pip --no-build-isolation, since it "
+            "otherwise builds in an empty environment"
+        )
+    compiler = os.environ.get("CXX") or "c++"
+    for command, package in ((shlex.split(compiler)[0], "g++"), ("cmake", "cmake")):
+        if shutil.which(command) is None:
+            raise fail(
+                f"XLLM_KERNEL_BUILD_SIMD=1 needs {command}, found none; install it (Debian: "
+                "apt-get install g++ cmake ninja-build), or set CXX to a C++20 compiler"
+                if package == "g++"
+                else f"XLLM_KERNEL_BUILD_SIMD=1 needs {command}, found none; install it (Debian: "
+                "apt-get install g++ cmake ninja-build)"
+            )
+    version = subprocess.run(
+        [*shlex.split(compiler), "--version"], capture_output=True, text=True, check=True
+    )
+    return {
+        "torch": str(Path(spec.origin).parent),
+        "torch_version": importlib.metadata.version("torch"),
+        "compiler": compiler,
+        "compiler_version": version.stdout.partition("\n")[0],
+        "flags": " ".join(os.environ.get(name, "") for name in ("CXXFLAGS", "LDFLAGS")),
+        "machine": platform.machine(),
+    }
+
+
+def run_cmake(work: Path, tools: dict[str, str]) -> None:
+    """Configure and build in a folder of CMake's own."""
+    say(f"configuring and building in {work}")
+    configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"]
+    configure += ["-DXLLM_KERNEL_BUILD_TORCH=ON", f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}"]
+    if shutil.which("ninja") and not (work / "CMakeCache.txt").exists():
+        configure += ["-G", "Ninja"]
+    jobs = os.environ.get("MAX_JOBS") or str(os.cpu_count() or 1)
+    compile_ = ["cmake", "--build", str(work), "--target", "xllm_kernel_torch", "--parallel", jobs]
+    for command in (configure, compile_):
+        status = subprocess.run(command, check=False).returncode
+        if status != 0:
+            raise fail(
+                f"'{shlex.join(command)}' ended with status {status}; its messages are above"
+            )
+
+
+def is_current(marker: Path, key: str) -> bool:
+    """Say whether a folder holds what this key builds; by content, never by times."""
+    if not marker.is_file():
+        return False
+    namespace: dict[str, Any] = {}
+    exec(compile(marker.read_text(), str(marker), "exec"), namespace)
+    manifest = namespace.get("MANIFEST", {})
+    library = marker.parent / LIBRARY
+    return (
+        manifest.get("build_key") == key
+        and library.is_file()
+        and manifest.get("library_sha256") == artifacts().file_sha256(library)
+    )
+
+
+def write_marker(marker: Path, manifest: dict[str, Any]) -> None:
+    """Write the module whose presence says that the build is complete."""
+    # Bytecode of an older one could pass for this one's: same size, same second.
+    for stale in marker.parent.glob(f"__pycache__/{marker.stem}.*"):
+        stale.unlink()
+    text = '"""What the native build made; written by setup.py, not to be edited."""\n\n'
+    replace(marker, f"{text}MANIFEST = {pprint.pformat(manifest, width=100)}\n".encode())
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def digest(facts: dict[str, str]) -> str:
+    """Hash facts."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def say(text: str) -> None:
+    """Show progress, in order with what CMake prints."""
+    print(f"xllm-kernel setup: {text}", flush=True)
+
+
+options = chosen_options()
+setup(
+    package_dir={"": "python"},
+    # The build's own folder is never a package of the sources.
+    packages=find_packages("python", include=["xllm_kernel*"], exclude=["xllm_kernel._build*"]),
+    package_data={"xllm_kernel": ["py.typed"]},
+    ext_modules=[Extension(OPTIONS[name], sources=[]) for name in options],
+    cmdclass={"bdist_wheel": PlatformWheel, "build": CleanBuild, "build_ext": NativeBuild},
+    # One folder for each flavour, so that neither finds the other's files.
+    options={"build": {"build_base": f"build/{'native-wheel' if options else 'pure-wheel'}"}},
+)
