@@ -21,10 +21,7 @@ if(found VERSION_LESS XLLM_KERNEL_TORCH_FLOOR)
     "${found} in ${XLLM_KERNEL_TORCH_DIR}. Install a newer torch.")
 endif()
 
-add_library(xllm_kernel_torch MODULE
-  csrc/torch/domain.cpp
-  csrc/torch/library.cpp
-  csrc/torch/rms_norm.cpp)
+add_library(xllm_kernel_torch MODULE ${XLLM_KERNEL_TORCH_SOURCES})
 target_compile_definitions(xllm_kernel_torch PRIVATE
   "TORCH_TARGET_VERSION=${XLLM_KERNEL_TORCH_TARGET}")
 target_include_directories(xllm_kernel_torch PRIVATE csrc)

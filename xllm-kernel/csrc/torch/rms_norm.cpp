@@ -206,6 +206,11 @@ Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
 
 }  // namespace xllm_kernel::bridge
 
+STABLE_TORCH_LIBRARY_FRAGMENT(xllm_kernel, library) {
+  library.def(
+      "simd_rms_norm(Tensor input, Tensor weight, float eps) -> Tensor");
+}
+
 STABLE_TORCH_LIBRARY_IMPL(xllm_kernel, CPU, library) {
   library.impl("simd_rms_norm", TORCH_BOX(&xllm_kernel::bridge::simd_rms_norm));
 }

@@ -1,10 +1,9 @@
-// Schemas of the operators over csrc/simd. A fragment: other libraries of the
-// package add to the same namespace. Registers no kernel of an operator.
-#include "torch/csrc/stable/library.h"
-
+// xllm_kernel::simd_level: the process's SIMD level, chosen when first asked.
+// Knows no operator.
 #include <stdexcept>
 #include <string>
 
+#include "torch/csrc/stable/library.h"
 #include "xllm_kernel/core.h"
 
 namespace {
@@ -21,10 +20,9 @@ std::string simd_level() {
 
 }  // namespace
 
+// A fragment: every operator's bridge adds to the same namespace.
 STABLE_TORCH_LIBRARY_FRAGMENT(xllm_kernel, library) {
   library.def("simd_level() -> str");
-  library.def(
-      "simd_rms_norm(Tensor input, Tensor weight, float eps) -> Tensor");
 }
 
 STABLE_TORCH_LIBRARY_IMPL(xllm_kernel, CompositeExplicitAutograd, library) {
