@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xllm_kernel.artifacts import BUILD_COMMAND
 from xllm_kernel.catalog import BackendModule, Operation
 from xllm_kernel.registry import KernelRegistry, OpContract, PreparedKernel
 
@@ -41,8 +42,7 @@ OPERATION = Operation(
             device="cpu",
             requires=("torch", "xllm_kernel._build.simd"),
             implementations=("cpu.simd.rms_norm",),
-            hint="build it with: (cd xllm-kernel && XLLM_KERNEL_BUILD_SIMD=1 "
-            "python setup.py build_ext --inplace)",
+            hint=f"build it with: {BUILD_COMMAND}",
         ),
         BackendModule(
             module="xllm_kernel.ops.rms_norm.torch",
