@@ -1,4 +1,4 @@
-"""What a worker gets from each state that a native build can be in: chosen, excluded or an error."""
+"""What a worker gets from each state a native build can be in: chosen, excluded, an error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ need_native()
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeWorld]:
-    yield NativeWorld(tmp_path_factory.mktemp("worlds"), with_build=True)
+def world(tmp_path_factory: pytest.TempPathFactory) -> NativeWorld:
+    return NativeWorld(tmp_path_factory.mktemp("worlds"), with_build=True)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from native_world import NativeWorld
 need_native()
 
 COLUMN = 300
-# After the kernel has run: two steps more in one column of the first row, whatever the 16-bit dtype.
+# After the kernel has run: two steps more in one column of the first row, for 16-bit dtypes.
 TWO_ULP_IN_ONE_COLUMN = (
     "rms_norm/rms_norm.cpp",
     "       .eps = static_cast<float>(eps)});\n",
@@ -43,8 +43,8 @@ WEIGHT_OFF_BY_ONE = (
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeWorld]:
-    yield NativeWorld(tmp_path_factory.mktemp("planted"), with_build=False)
+def world(tmp_path_factory: pytest.TempPathFactory) -> NativeWorld:
+    return NativeWorld(tmp_path_factory.mktemp("planted"), with_build=False)
 
 
 def _numerics(world: NativeWorld, report: Path, *options: str):
