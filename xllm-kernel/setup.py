@@ -73,6 +73,7 @@ class CleanBuild(build):
     """A build that starts empty: files of an earlier one must not get into a wheel."""
 
     def run(self) -> None:
+        """Remove what an earlier build left, then build."""
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
 
@@ -81,6 +82,7 @@ class PlatformWheel(bdist_wheel):
     """A wheel that depends on the platform, if at all, but on no Python version."""
 
     def get_tag(self) -> tuple[str, str, str]:
+        """Return the tag for Python, ABI and platform."""
         tag: tuple[str, str, str] = super().get_tag()
         return tag if self.root_is_pure else ("py3", "none", tag[2])
 
@@ -89,6 +91,7 @@ class NativeBuild(build_ext):
     """Drives CMake, then puts library and marker module where they belong."""
 
     def run(self) -> None:
+        """Build each native part that was asked for."""
         for extension in self.extensions:
             if extension.name not in OPTIONS.values():
                 raise fail(f"no rule builds {extension.name}")
@@ -102,14 +105,17 @@ class NativeBuild(build_ext):
         return (ROOT / "python" if in_place else Path(self.build_lib)) / "xllm_kernel" / "_build"
 
     def get_outputs(self) -> list[str]:
+        """List what a build adds to the wheel."""
         directory = Path(self.build_lib) / "xllm_kernel" / "_build"
         return [str(directory / name) for name in (LIBRARY, "simd.py")] if self.extensions else []
 
     def get_output_mapping(self) -> dict[str, str]:
+        """Map nothing: no built file stands for one of the sources."""
         return {}
 
     def get_source_files(self) -> list[str]:
-        return []  # MANIFEST.in lists them
+        """List nothing: MANIFEST.in names the C++ sources."""
+        return []
 
 
 @contextlib.contextmanager

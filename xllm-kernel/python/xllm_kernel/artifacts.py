@@ -20,8 +20,8 @@ BUILD_COMMAND = "(cd xllm-kernel && XLLM_KERNEL_BUILD_SIMD=1 python setup.py bui
 # Everything that a native build reads, relative to the package's root folder.
 SOURCES = ("CMakeLists.txt", "cmake", "csrc/simd", "csrc/torch", "include")
 
-# Files by whose content a build of another kind could be mistaken for ours.
-_REQUIRED = {
+# What every manifest of this schema holds beyond its version.
+_REQUIRED: dict[str, type[Any]] = {
     "library": str,
     "library_sha256": str,
     "source_hash": str,
@@ -100,7 +100,7 @@ def verify(
     """
     who = f"xllm_kernel artefact [{directory / '*'}]"
     _check_schema(who, manifest)
-    library = directory / manifest["library"]
+    library = directory / str(manifest["library"])
     who = f"xllm_kernel artefact [{library}]"
     _check_library(who, manifest, library)
     if sources is not None:
