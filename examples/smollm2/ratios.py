@@ -20,11 +20,12 @@ class PhaseTime:
 
     Attributes:
         phase: `prefill` or `decode`.
-        calls: norm calls of the phase, all of one shape.
+        calls: how many of the phase's norm calls were timed, all of one shape.
         shape: of each call's input, `[tokens, hidden]`.
-        candidate_us: mean time of a call, median over the rounds.
+        candidate_us: time of a call: the median over the calls, then over the rounds.
         baseline_us: the same of the other implementation.
         ratios: candidate time over baseline time, one a round.
+        unstable: timings that the benchmark itself calls unstable, of all that were taken.
     """
 
     phase: str
@@ -33,6 +34,7 @@ class PhaseTime:
     candidate_us: float
     baseline_us: float
     ratios: tuple[float, ...]
+    unstable: int
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, with the ratios' median, minimum and maximum."""
@@ -77,8 +79,8 @@ def compare(
         names = [name for name, row in ours[0].items() if _phase(row) == phase]
         if not names:
             raise ValueError(f"no timed case belongs to the phase {phase}")
-        mine = [_mean_us(report, names) for report in ours]
-        other = [_mean_us(report, names) for report in theirs]
+        mine = [_time_us(report, names) for report in ours]
+        other = [_time_us(report, names) for report in theirs]
         result.append(
             PhaseTime(
                 phase=phase,
@@ -87,6 +89,7 @@ def compare(
                 candidate_us=statistics.median(mine),
                 baseline_us=statistics.median(other),
                 ratios=tuple(m / o for m, o in zip(mine, other, strict=True)),
+                unstable=sum(_wall(report[n])["unstable"] for report in rows for n in names),
             )
         )
     return result
@@ -100,8 +103,14 @@ def _timed_rows(report: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return rows
 
 
-def _mean_us(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> float:
-    return statistics.fmean(rows[name]["timing"]["wall_us"]["median"] for name in names)
+def _time_us(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> float:
+    times: list[float] = [_wall(rows[name])["median"] for name in names]
+    return statistics.median(times)
+
+
+def _wall(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    wall: Mapping[str, Any] = row["timings"]["wall_us"]
+    return wall
 
 
 def _phase(row: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from typing import IO
 from terminal import Style
 
 _TAIL_LINES = 12
+_TITLE_COLUMNS = 60
 _REFRESH_SECONDS = 0.2
 _OVERRIDES = "XLLM_KERNEL_OVERRIDE_"
 
@@ -128,7 +129,7 @@ class Steps:
 
     def _begin(self, head: str) -> None:
         if not self._style.live:
-            print(f"{head} ... ", end="", flush=True)
+            print(f"{head:{_TITLE_COLUMNS}}", end="", flush=True)
 
     def _wait(
         self, child: subprocess.Popen[str], head: str, started: float, messages: deque[str]
@@ -141,12 +142,9 @@ class Steps:
             time.sleep(_REFRESH_SECONDS)
 
     def _end(self, head: str, seconds: float, good: bool) -> None:
-        verdict = self._style.verdict(good)
         if self._style.live:
-            self._style.replace_line("")
-            print(f"\r{verdict:4} {head:58} {seconds:6.1f} s", flush=True)
-        else:
-            print(f"{verdict} {seconds:.1f} s", flush=True)
+            self._style.replace_line(f"{head:{_TITLE_COLUMNS}}")
+        print(f"{self._style.verdict(good)} {seconds:5.1f} s", flush=True)
 
 
 def _read(stream: IO[str], lines: deque[str], log: IO[str]) -> None:

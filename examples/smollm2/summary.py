@@ -5,6 +5,7 @@ Compute nothing: everything shown is in the summary that `demo.py` writes as JSO
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ from typing import Any
 from terminal import Style
 
 _INDENT = "  "
+_COLUMNS = 92
+_PROMPT_COLUMNS = 72
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +61,7 @@ def to_terminal(summary: Mapping[str, Any], style: Style) -> str:
         out += ["", style.bold(section.title)]
         out += [f"{_INDENT}{line}" for line in section.lines]
         out += [f"{_INDENT}{line}" for line in _aligned(section.table)]
-        if section.note:
-            out.append(f"{_INDENT}{style.dim(section.note)}")
+        out += [f"{_INDENT}{style.dim(line)}" for line in textwrap.wrap(section.note, _COLUMNS)]
     return "\n".join(out)
 
 
@@ -71,7 +73,8 @@ def to_markdown(summary: Mapping[str, Any]) -> str:
         f"Status: **{summary['status']}**. Model: {summary['model']}. Machine: "
         f"{summary['machine']}. Revision: `{summary['revision']}`.",
     ]
-    out += ["", *(f"- failed: {reason}" for reason in summary["failures"])]
+    if summary["failures"]:
+        out += ["", *(f"- failed: {reason}" for reason in summary["failures"])]
     for section in sections(summary):
         out += ["", f"## {section.title}", ""]
         if section.lines:
@@ -90,13 +93,14 @@ def _text(text: Mapping[str, Any]) -> Section:
     lines = []
     for row in text["prompts"]:
         differing = [name for name, same in row["same"].items() if not same]
-        lines += [f"{row['prompt']!r}", f"  -> {row['text']!r}"]
+        lines += [_end_of(row["prompt"]), f"  -> {row['text']!r}"]
         lines += [f"  DIFFERS with {name}: {row['other'][name]!r}" for name in differing]
     same = sum(all(row["same"].values()) for row in text["prompts"])
+    total = len(text["prompts"])
     return Section(
         f"Text: {text['tokens']} greedy tokens after each prompt",
         lines,
-        note=f"{same} of {len(lines) // 2} continuations are the same, token for token, with "
+        note=f"{same} of {total} continuations are the same, token for token, with "
         f"{', '.join(text['norms'])} and {text['reference']}.",
     )
 
@@ -118,7 +122,7 @@ def _receipts(receipts: Mapping[str, Any]) -> Section:
     for asked, receipt in receipts.items():
         lines += [f"{asked}: {receipt['implementation']}, a {receipt['entry']}"]
         for other in receipt["excluded"]:
-            lines.append(f"  not {other['name']} ({other['code']}): {other['reason']}")
+            lines.append(f"  passed over {other['name']} ({other['code']}): {other['reason']}")
     return Section(
         "Receipts: what a worker is given",
         lines,
@@ -148,7 +152,7 @@ def _validation(validation: Sequence[Mapping[str, Any]]) -> Section:
 
 def _timing(timing: Mapping[str, Any]) -> Section:
     candidate, baseline = timing["candidate"], timing["baseline"]
-    header = ["phase", "shape", candidate, baseline, "time ratio", f"{timing['rounds']} rounds"]
+    header = ["phase", "shape", candidate, baseline, "ratio", f"in {timing['rounds']} rounds"]
     rows = [
         [
             phase["phase"],
@@ -160,12 +164,21 @@ def _timing(timing: Mapping[str, Any]) -> Section:
         ]
         for phase in timing["phases"]
     ]
+    taken = sum(phase["calls"] for phase in timing["phases"]) * 2 * timing["rounds"]
+    unstable = sum(phase["unstable"] for phase in timing["phases"])
     return Section(
         "Time of a norm call",
         table=[header, *rows],
-        note=f"The ratio is {candidate} over {baseline}, median of rounds run in alternation, on "
-        "this machine as it was just now: it is no figure for another machine.",
+        note=f"The ratio is {candidate} over {baseline}: the median of rounds run in alternation "
+        "on this machine, as busy as it was; it is no figure for another. The benchmark calls "
+        f"{unstable} of its {taken} timings unstable.",
     )
+
+
+def _end_of(prompt: str) -> str:
+    """Quote a prompt, and only the end of a long one, where its continuation begins."""
+    quoted = repr(prompt)
+    return quoted if len(quoted) <= _PROMPT_COLUMNS else f"... {quoted[-_PROMPT_COLUMNS:].lstrip()}"
 
 
 def _aligned(table: Sequence[Sequence[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,18 @@ class Loaded:
 
 
 @pytest.fixture(scope="module")
-def loaded() -> Loaded:
+def loaded() -> Iterator[Loaded]:
+    # One thread: where several wait for each other by spinning, a busy machine takes minutes.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     model = load_example("model")
     checkpoint = load_example("weights").load_checkpoint()
-    return Loaded(
+    yield Loaded(
         checkpoint=checkpoint,
         tokenizer=load_example("tokenizer").build_tokenizer(checkpoint.metadata),
         model=model.SmolLM2(model.Config.from_metadata(checkpoint.metadata), checkpoint.tensors),
     )
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
