@@ -62,7 +62,6 @@ class Demo:
 
     def generate_texts(self) -> dict[str, dict[str, Any]]:
         """Generate with torch's own norm, capturing its inputs, and with each solution."""
-        shutil.rmtree(self.inputs, ignore_errors=True)
         capture = ["--norm", "torch-functional", "--capture", self.shown(self.inputs)]
         runs = {"reference": ("text with torch.nn.functional.rms_norm", capture)}
         for solution, name in SOLUTIONS.items():
@@ -125,7 +124,6 @@ class Demo:
     def validate(self, name: str) -> bool:
         """Validate an implementation on the captured calls; say whether all passed."""
         path = self.output / f"numerics.{name}.json"
-        path.unlink(missing_ok=True)
         command = self._command("numerics", name, path, self.inputs)
         self.steps.run(f"validate {name}", command, accept=(0, 1), settings=PATIENT)
         report = _read_json(path)
@@ -151,7 +149,6 @@ class Demo:
         """Time both implementations in alternation and keep a ratio a round."""
         candidate, baseline = SOLUTIONS.values()
         timed = self.output / "timed-inputs"
-        shutil.rmtree(timed, ignore_errors=True)
         timed.mkdir()
         for path in timed_files(self.inputs):
             shutil.copy2(path, timed)
@@ -159,7 +156,6 @@ class Demo:
         for name in alternating_order(candidate, baseline, self.rounds):
             turn = len(reports[name]) + 1
             path = self.output / f"benchmark.{name}.{turn}.json"
-            path.unlink(missing_ok=True)
             command = self._command("benchmark", name, path, timed)
             command += ["--iterations", str(ITERATIONS), "--repeats", str(REPEATS)]
             self.steps.run(f"time {name}, round {turn} of {self.rounds}", command)
@@ -204,8 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     style, started = Style(), time.monotonic()
     output = options.output.resolve()
-    for name in ("summary.json", "summary.md"):
-        (output / name).unlink(missing_ok=True)  # an interrupted run leaves no old verdict behind
+    _remove_results(output)
     total = 3 + 2 + len(SOLUTIONS) * (1 + options.rounds)
     print(style.bold("RMSNorm on a CPU, inside SmolLM2-135M"), flush=True)
     demo = Demo(
@@ -233,6 +228,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not demo.failures:
         print(f"{style.verdict(True)} everything agrees, in {summary['seconds']:.0f} s")
     return 1 if demo.failures else 0
+
+
+def _remove_results(output: Path) -> None:
+    """Remove what an earlier run left, so that an interrupted one shows no old verdict."""
+    for kind in ("summary", "text", "numerics", "benchmark"):
+        for path in [*output.glob(f"{kind}.*json"), *output.glob(f"{kind}.*md")]:
+            path.unlink()
+    for name in ("inputs", "timed-inputs", "logs"):
+        shutil.rmtree(output / name, ignore_errors=True)
 
 
 def _finish(demo: Demo, seconds: float) -> dict[str, Any]:
