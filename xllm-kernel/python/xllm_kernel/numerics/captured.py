@@ -60,7 +60,7 @@ def recordings(directory: Path, operation: str, tensors: tuple[str, ...]) -> lis
     if importlib.util.find_spec("safetensors") is None:
         raise ConfigurationError(
             "--inputs: the package 'safetensors' is needed to read recorded inputs, it was not "
-            "found; install it with: pip install safetensors"
+            "found; install it, or this package with its extra 'inputs'"
         )
     paths = sorted(directory.glob("*.safetensors"))
     if not paths:

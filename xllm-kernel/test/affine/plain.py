@@ -1,0 +1,16 @@
+"""The operation's main implementation."""
+
+import affine
+from xllm_kernel import register_kernel
+
+
+@register_kernel(
+    name="cpu.plain.affine",
+    contract=affine.CONTRACT,
+    device="cpu",
+    execution_modes=("eager",),
+    input_domain="at most 1000 values",
+    solution="plain",
+)
+def run(values, scale):
+    return affine.behaviour(values, scale)
