@@ -84,8 +84,8 @@ class Demo:
             same = {name: o["tokens"] == result["tokens"] for name, o in others.items()}
             for name in (name for name in same if not same[name]):
                 self.failures.append(
-                    f"{name} continues {result['prompt']!r} with {others[name]['text']!r}, "
-                    f"{reference['norm']} with {result['text']!r}"
+                    f"{name} must continue {result['prompt']!r} as {reference['norm']} does, and "
+                    "gives another text"
                 )
             texts = {name: other["text"] for name, other in others.items()}
             rows.append({k: result[k] for k in ("prompt", "text", "smallest_margin")})

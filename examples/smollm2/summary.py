@@ -139,7 +139,7 @@ def _validation(validation: Sequence[Mapping[str, Any]]) -> Section:
             str(row["coverage"]["passed"]),
             str(row["coverage"]["failed"]),
             str(row["coverage"]["not_applicable"]),
-            f"{row['worst']['ulp']:.2f} of {row['worst']['limit_ulp']:.2f}" if row["worst"] else "",
+            f"{row['worst']['ulp']:.3g} of {row['worst']['limit_ulp']:.3g}" if row["worst"] else "",
         ]
         for row in validation
     ]

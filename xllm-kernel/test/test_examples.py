@@ -245,7 +245,10 @@ def test_demo_with_equal_texts_finds_no_failure(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"results": _text_report(SIMD, [1, 3], {})["results"]}, "continues 'p' with '[1, 3]'"),
+        (
+            {"results": _text_report(SIMD, [1, 3], {})["results"]},
+            f"must continue 'p' as {FUNCTIONAL} does",
+        ),
         ({"norm_operators_per_forward": {}}, "must be called 61 times in a forward pass, got 0"),
         ({"norm": TORCH}, f"{SIMD} was asked for, {TORCH} was bound"),
     ],
