@@ -110,6 +110,7 @@ def _execute(
     refusal = stage.refusal(plan) if stage is not None else None
     if refusal is not None:
         raise _RefusedError(f"{plan.spec.name}: {refusal}")
+    report.write(render.markdown(report, columns))
     runner = CaseRun(platform, plan, request.mode, request.warmup, stage)
     progress = render.Progress(len(cases), sys.stderr)
     crashed = False

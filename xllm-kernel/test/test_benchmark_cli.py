@@ -1,0 +1,172 @@
+"""The benchmark command: only what passes is timed, and only what still passes is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import affine
+import pytest
+from numerics_world import World
+
+from xllm_kernel.platforms.cpu import CpuPlatform
+from xllm_kernel.registry import OpContract
+
+
+@pytest.fixture
+def world(fresh: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    return World(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the samples that the platform was asked for."""
+    counts: list[int] = []
+    honest = CpuPlatform.measure
+
+    def measure(self: Any, captured: Any, iterations: int, clock: Any) -> Any:
+        counts.append(iterations)
+        return honest(self, captured, iterations, clock)
+
+    monkeypatch.setattr(CpuPlatform, "measure", measure)
+    return counts
+
+
+def test_passing_case_has_statistics_raw_samples_and_an_empty_callable(world: World) -> None:
+    outcome = world.run("benchmark", "--iterations", "3", "--repeats", "7")
+    (row,) = outcome.rows
+    timings = row["timings"]
+    assert (outcome.code, timings["iterations"], timings["repeats"]) == (0, 3, 7)
+    for statistics in (timings["wall_us"], timings["empty_callable"]["wall_us"]):
+        assert len(statistics["samples"]) == 7
+        assert statistics["minimum"] == min(statistics["samples"])
+        assert statistics["minimum"] <= statistics["median"] <= statistics["p90"]
+    assert set(row["validation"]) == {"function", "captured", "after_timing"}
+    assert outcome.report["settings"]["cache"].startswith("hot")
+    assert outcome.report["evidence"] == "cpu"
+
+
+def test_automatic_counts_stay_within_their_bounds(world: World) -> None:
+    world.forget()
+    from xllm_kernel.benchmark.__main__ import main
+
+    assert main(["--implementation", "cpu.plain.affine", "--threads", "1"]) == 0
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda v, s: affine.honest(v, s * 1.01),
+        lambda v, s: affine.honest(v, s)["scaled"],
+        lambda v, s: affine.honest(v.zero_(), s),
+        lambda v, s: {**affine.honest(v, s), "parts": (v,)},
+    ],
+)
+def test_failing_case_is_never_timed(world: World, measured: list[int], fault: Any) -> None:
+    world.plant(fault)
+    outcome = world.run("benchmark", "--sizes", "8", "16")
+    assert outcome.code == 1
+    assert measured == []
+    assert [row["timings"] for row in outcome.rows] == [None, None]
+    assert "FAILED  0 of 2 cases passed" in outcome.markdown
+
+
+def test_only_the_passing_cases_are_timed(world: World, measured: list[int]) -> None:
+    world.plant(lambda v, s: affine.honest(v, s if len(v) != 16 else -s))
+    outcome = world.run(
+        "benchmark", "--sizes", "8", "16", "2000", "--iterations", "4", "--repeats", "2"
+    )
+    assert outcome.code == 1
+    assert measured == [4] * 4  # two samples of one case, two of the empty callable
+    assert [row["timings"] is not None for row in outcome.rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("good_calls", "stage"),
+    [(0, "validate function"), (10, "validate captured"), (30, "validate after_timing")],
+)
+def test_candidate_that_goes_wrong_loses_its_figures_and_the_row_says_when(
+    world: World, good_calls: int, stage: str
+) -> None:
+    calls = []
+
+    def drifting(values: Any, scale: float) -> Any:
+        calls.append(1)
+        return affine.honest(values, scale if len(calls) <= good_calls else scale * 1.01)
+
+    world.plant(drifting)
+    outcome = world.run("benchmark", "--warmup", "10", "--iterations", "10", "--repeats", "5")
+    (row,) = outcome.rows
+    assert (outcome.code, row["status"], row["stage"]) == (1, "failed", stage)
+    assert row["timings"] is None
+
+
+def test_input_written_to_while_timing_is_noticed(world: World) -> None:
+    calls = []
+
+    def scribble(values: Any, scale: float) -> Any:
+        calls.append(1)
+        result = affine.honest(values, scale)
+        if len(calls) == 30:
+            values[3] += 1
+        return result
+
+    world.plant(scribble)
+    outcome = world.run("benchmark", "--iterations", "10", "--repeats", "5")
+    (row,) = outcome.rows
+    assert (row["stage"], row["timings"]) == ("validate after_timing", None)
+    assert row["validation"]["after_timing"]["checks"]["mutation"] == "failed"
+
+
+def test_candidate_that_raises_while_timed_crashes_the_row(world: World) -> None:
+    calls = []
+
+    def tired(values: Any, scale: float) -> Any:
+        calls.append(1)
+        if len(calls) == 30:
+            raise ValueError("tired")
+        return affine.honest(values, scale)
+
+    world.plant(tired)
+    outcome = world.run("benchmark", "--iterations", "10", "--repeats", "5")
+    assert (outcome.code, outcome.rows[0]["stage"]) == (4, "timing")
+    assert outcome.rows[0]["timings"] is None
+
+
+def test_operator_that_mutates_is_refused(
+    world: World, measured: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from xllm_kernel.catalog import Operation
+
+    contract = OpContract("affine", mutates=("values",))
+    monkeypatch.setattr(affine, "CONTRACT", contract)
+    monkeypatch.setattr(affine, "OPERATION", Operation(contract, affine.OPERATION.backends))
+    outcome = world.run("benchmark")
+    assert (outcome.code, outcome.report["status"]) == (3, "not_run")
+    assert "mutates values" in outcome.report["reason"]
+    assert measured == []
+    assert world.run("numerics").code == 0
+
+
+def test_spike_during_warm_up_is_in_no_figure(world: World) -> None:
+    import time
+
+    calls = []
+
+    def slow_start(values: Any, scale: float) -> Any:
+        calls.append(1)
+        if len(calls) <= 3:
+            time.sleep(0.07)
+        return affine.honest(values, scale)
+
+    world.plant(slow_start)
+    (row,) = world.run("benchmark", "--warmup", "5", "--iterations", "2", "--repeats", "9").rows
+    assert row["timings"]["wall_us"]["median"] < 35_000
+
+
+@pytest.mark.parametrize("option", ["--iterations", "--repeats"])
+@pytest.mark.parametrize("value", ["0", "-1", "many"])
+def test_counts_must_be_positive(world: World, option: str, value: str) -> None:
+    with pytest.raises(SystemExit) as raised:
+        world.run("benchmark", option, value)
+    assert raised.value.code == 2
