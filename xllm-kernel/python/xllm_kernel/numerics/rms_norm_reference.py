@@ -89,7 +89,7 @@ def lane_sum(squares: torch.Tensor) -> torch.Tensor:
     padding = -squares.shape[-1] % _LANES
     padded = torch.nn.functional.pad(squares, (0, padding))
     steps = padded.unflatten(-1, (-1, _LANES)).unbind(-2)
-    lanes = steps[0].clone()
+    lanes: torch.Tensor = steps[0].clone()
     for step in steps[1:]:
         lanes += step
     while lanes.shape[-1] > 1:
