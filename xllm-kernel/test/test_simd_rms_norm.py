@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
-from conftest import need_native
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import xllm_kernel
@@ -16,7 +16,9 @@ from xllm_kernel.errors import DomainError
 from xllm_kernel.ops.rms_norm.domain import SIMD_DOMAIN
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
 
-need_native()
+# The package under test may be an installed pure one, whatever the source tree holds.
+if importlib.util.find_spec("xllm_kernel._build") is None:
+    pytest.skip("native build absent: ./dev build", allow_module_level=True)
 
 NAME = "cpu.simd.rms_norm"
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]

@@ -95,6 +95,9 @@ TEST_F(View, test_make_overflow_refused) {
   EXPECT_EQ(make({2, 2}, {kHuge, 1}), Status::kExtentOverflow);
   EXPECT_EQ(make({3, 2}, {kLeast / 2, 1}), Status::kExtentOverflow);
   EXPECT_EQ(make({2, 2, 2}, {1L << 60, 1L << 60, 1}), Status::kExtentOverflow);
+  // Products that would wrap round to 0.
+  EXPECT_EQ(make({5, 2}, {1L << 62, 1}), Status::kExtentOverflow);
+  EXPECT_EQ(make({2, 2}, {1L << 62, 1}), Status::kExtentOverflow);
   // Fits 64 bits, but not the addresses from here on.
   EXPECT_EQ(make({2, 2}, {-(1L << 58), 1}), Status::kExtentOverflow);
 }
