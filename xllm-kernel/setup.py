@@ -202,16 +202,22 @@ def run_cmake(work: Path, tools: dict[str, str]) -> None:
     say(f"configuring and building in {work}")
     configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"]
     configure += ["-DXLLM_KERNEL_BUILD_TORCH=ON", f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}"]
-    if shutil.which("ninja") and not (work / "CMakeCache.txt").exists():
+    if shutil.which("ninja"):
         configure += ["-G", "Ninja"]
+    if work.exists() and subprocess.run(configure, check=False).returncode != 0:
+        say(f"{work} is of no use, from an interrupted build or another place: starting afresh")
+        shutil.rmtree(work)
+    if not work.exists():
+        require(configure)
     jobs = os.environ.get("MAX_JOBS") or str(os.cpu_count() or 1)
-    compile_ = ["cmake", "--build", str(work), "--target", "xllm_kernel_torch", "--parallel", jobs]
-    for command in (configure, compile_):
-        status = subprocess.run(command, check=False).returncode
-        if status != 0:
-            raise fail(
-                f"'{shlex.join(command)}' ended with status {status}; its messages are above"
-            )
+    require(["cmake", "--build", str(work), "--target", "xllm_kernel_torch", "--parallel", jobs])
+
+
+def require(command: list[str]) -> None:
+    """Run a command that must succeed, its output on ours."""
+    status = subprocess.run(command, check=False).returncode
+    if status != 0:
+        raise fail(f"'{shlex.join(command)}' ended with status {status}; its messages are above")
 
 
 def is_current(marker: Path, key: str) -> bool:

@@ -302,6 +302,23 @@ def test_native_failed_compilation_keeps_no_half_build(built_tree: Path) -> None
     assert "is up to date" in _build(built_tree).stdout
 
 
+@pytest.mark.parametrize("damage", ["moved", "interrupted"])
+def test_native_cmake_folder_of_no_use_made_afresh(
+    built_tree: Path, tmp_path: Path, damage: str
+) -> None:
+    tree = tmp_path / "xllm-kernel"
+    shutil.copytree(built_tree, tree)
+    shutil.rmtree(_build_folder(tree))
+    if damage == "interrupted":
+        (work,) = (p for p in (tree / "build" / "native").iterdir() if p.is_dir())
+        shutil.rmtree(work)
+        work.mkdir()
+        (work / "CMakeCache.txt").write_text("CMAKE_GENERATOR:INTERNAL=Unix Mak")
+    done = _build(tree)
+    assert "setup: built" in done.stdout, done.stdout + done.stderr
+    assert "starting afresh" in done.stdout
+
+
 def test_native_builds_started_together_one_builds(built_tree: Path) -> None:
     shutil.rmtree(_build_folder(built_tree))
     environment = {k: v for k, v in os.environ.items() if not k.startswith("XLLM_KERNEL_")} | SIMD
