@@ -375,7 +375,7 @@ def test_both_commands_run_the_default_torch_solution(
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASSED  4 of 4 cases passed" in done.stdout
-    assert done.stderr == ""
+    assert "rms_norm/" not in done.stderr  # no progress where nobody watches
     assert json.loads((tmp_path / "r.json").read_text())["evidence"] == "cpu"
 
 

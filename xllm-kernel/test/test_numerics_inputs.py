@@ -40,7 +40,7 @@ def _cases(folder: Path, *options: str) -> list[RmsNormCase]:
 
 
 def test_recordings_become_cases_in_order_of_their_names(tmp_path: Path) -> None:
-    need("safetensors", extra="inputs")
+    need("safetensors")
     _save(tmp_path / "001.b.safetensors", _tensors(torch.bfloat16, rows=1), eps="1e-06")
     _save(tmp_path / "000.a.safetensors", _tensors())
     first, second = _cases(tmp_path)
@@ -59,7 +59,7 @@ def test_recordings_become_cases_in_order_of_their_names(tmp_path: Path) -> None
 
 
 def test_a_recorded_case_runs_on_the_recorded_tensors(tmp_path: Path) -> None:
-    need("safetensors", extra="inputs")
+    need("safetensors")
     from test_numerics_rms_norm import native, plan_of
 
     tensors = _tensors()
@@ -82,7 +82,7 @@ def test_a_recorded_case_runs_on_the_recorded_tensors(tmp_path: Path) -> None:
 def test_both_commands_take_recordings(
     run_python: Callable[..., Any], tmp_path: Path, command: str
 ) -> None:
-    need("safetensors", extra="inputs")
+    need("safetensors")
     _save(tmp_path / "000.a.safetensors", _tensors())
     _save(tmp_path / "001.integers.safetensors", {k: v.int() for k, v in _tensors().items()})
     done = run_python(
@@ -108,7 +108,7 @@ def test_both_commands_take_recordings(
 def test_what_is_no_recording_is_refused_by_name(
     tmp_path: Path, tensors: dict[str, torch.Tensor] | None, changes: dict[str, str], message: str
 ) -> None:
-    need("safetensors", extra="inputs")
+    need("safetensors")
     path = tmp_path / "000.a.safetensors"
     if tensors is None:
         path.write_bytes(b"nonsense")
@@ -120,7 +120,7 @@ def test_what_is_no_recording_is_refused_by_name(
 
 
 def test_empty_directory_is_refused(tmp_path: Path) -> None:
-    need("safetensors", extra="inputs")
+    need("safetensors")
     with pytest.raises(ConfigurationError, match="a directory with"):
         _cases(tmp_path)
 
