@@ -146,6 +146,15 @@ def test_terminal_shows_a_table_reasons_and_one_verdict(
     assert max(map(len, lines[:6])) <= 120
 
 
+def test_terminal_shows_no_table_of_cases_that_did_not_begin(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.run("numerics", "--mode", "nothing", "--sizes", "8", "9")
+    shown = capsys.readouterr().out
+    assert "affine/8" not in shown
+    assert "--mode: must be one of eager" in shown
+
+
 @BOTH
 def test_report_exists_before_the_first_case_and_says_not_run(world: World, command: str) -> None:
     seen: list[Outcome] = []

@@ -46,7 +46,7 @@ def verdict(report: Report) -> str:
 def terminal(report: Report, columns: Columns) -> str:
     """Return the table, the reasons and the verdict for a terminal."""
     lines = [f"{title(report)}  ({_where(report)})"]
-    if report.rows:
+    if any(row.status != "not_run" for row in report.rows):
         lines += ["", *_aligned(_cells(report, columns)), ""]
     lines += [f"  {name}: {reason}" for name, reason in _reasons(report)]
     lines.append(verdict(report))
