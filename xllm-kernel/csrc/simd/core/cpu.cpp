@@ -14,7 +14,11 @@ constexpr std::uint32_t kOsxsave = 1U << 27;
 constexpr std::uint32_t kAvx = 1U << 28;
 constexpr std::uint32_t kF16c = 1U << 29;
 constexpr std::uint32_t kAvx2 = 1U << 5;
+// F, DQ, BW and VL.
+constexpr std::uint32_t kAvx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
 constexpr std::uint64_t kXmmAndYmmState = 0x6;
+// Masks, the upper halves of the first 16 registers and all of the others.
+constexpr std::uint64_t kAvx512State = 0xe0;
 
 }  // namespace
 
@@ -25,7 +29,9 @@ CpuFeatures features_from(const CpuidFacts& facts) noexcept {
   if (!usable) return {};
   return {.avx2 = (facts.leaf7_ebx & kAvx2) != 0,
           .fma = (facts.leaf1_ecx & kFma) != 0,
-          .f16c = (facts.leaf1_ecx & kF16c) != 0};
+          .f16c = (facts.leaf1_ecx & kF16c) != 0,
+          .avx512 = (facts.leaf7_ebx & kAvx512) == kAvx512 &&
+                    (facts.xcr0 & kAvx512State) == kAvx512State};
 }
 
 CpuidFacts read_cpuid() noexcept {

@@ -18,6 +18,8 @@ struct CpuFeatures {
   bool avx2 = false;
   bool fma = false;
   bool f16c = false;
+  // F, BW, DQ and VL together.
+  bool avx512 = false;
 
   friend bool operator==(const CpuFeatures&, const CpuFeatures&) = default;
 };

@@ -16,6 +16,11 @@ constexpr const char* kVariable = "XLLM_KERNEL_SIMD_LEVEL";
 
 constexpr std::array kLevels = {
 #if defined(__x86_64__)
+    LevelInfo{Level::kAvx512, "avx512",
+              [](const CpuFeatures& features) noexcept {
+                return features.avx512 && features.avx2 && features.fma &&
+                       features.f16c;
+              }},
     LevelInfo{Level::kAvx2, "avx2",
               [](const CpuFeatures& features) noexcept {
                 return features.avx2 && features.fma && features.f16c;

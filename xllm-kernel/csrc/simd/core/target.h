@@ -4,15 +4,20 @@
 // without the level. Never wraps a whole file.
 #pragma once
 
+#define XLLM_KERNEL_PRAGMA(text) _Pragma(#text)
+
 #if defined(__clang__)
-// One literal: _Pragma takes no concatenation.
-// clang-format off
-#define XLLM_KERNEL_TARGET_AVX2_BEGIN \
-  _Pragma("clang attribute push(__attribute__((target(\"avx2,fma,f16c\"))), apply_to = function)")
-// clang-format on
-#define XLLM_KERNEL_TARGET_END _Pragma("clang attribute pop")
+#define XLLM_KERNEL_TARGET_BEGIN(features)                  \
+  XLLM_KERNEL_PRAGMA(clang attribute push(                  \
+      __attribute__((target(features))), apply_to = function))
+#define XLLM_KERNEL_TARGET_END XLLM_KERNEL_PRAGMA(clang attribute pop)
 #else
-#define XLLM_KERNEL_TARGET_AVX2_BEGIN \
-  _Pragma("GCC push_options") _Pragma("GCC target(\"avx2,fma,f16c\")")
-#define XLLM_KERNEL_TARGET_END _Pragma("GCC pop_options")
+#define XLLM_KERNEL_TARGET_BEGIN(features) \
+  XLLM_KERNEL_PRAGMA(GCC push_options)     \
+  XLLM_KERNEL_PRAGMA(GCC target(features))
+#define XLLM_KERNEL_TARGET_END XLLM_KERNEL_PRAGMA(GCC pop_options)
 #endif
+
+#define XLLM_KERNEL_TARGET_AVX2_BEGIN XLLM_KERNEL_TARGET_BEGIN("avx2,fma,f16c")
+#define XLLM_KERNEL_TARGET_AVX512_BEGIN \
+  XLLM_KERNEL_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")

@@ -1,13 +1,10 @@
-// Eight fp32 values in a register, and how each dtype gets there and back.
-// Included by AVX2 kernel files only; holds no operator.
+// Blocks in eight registers of eight. Included by AVX2 kernel files only, in
+// their target region; holds no operator.
 #pragma once
 
 #include <immintrin.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
+#include "simd/core/block.h"
 #include "simd/core/half.h"
 #include "simd/core/target.h"
 
@@ -17,7 +14,47 @@ namespace xllm_kernel::simd {
 // Internal linkage on purpose: see target.h.
 namespace {  // NOLINT(google-build-namespaces)
 
-inline constexpr std::int64_t kVec = 8;
+struct Block final {
+  __m256 r[8];
+};
+
+inline Block zero() noexcept {
+  Block result;
+#pragma GCC unroll 8
+  for (auto& r : result.r) r = _mm256_setzero_ps();
+  return result;
+}
+
+inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
+  Block result;
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) {
+    result.r[k] = _mm256_fmadd_ps(a.r[k], b.r[k], c.r[k]);
+  }
+  return result;
+}
+
+inline Block mul(const Block& a, const Block& b) noexcept {
+  Block result;
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_mul_ps(a.r[k], b.r[k]);
+  return result;
+}
+
+inline Block mul(const Block& a, float b) noexcept {
+  const __m256 all = _mm256_set1_ps(b);
+  Block result;
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_mul_ps(a.r[k], all);
+  return result;
+}
+
+inline Block add(const Block& a, const Block& b) noexcept {
+  Block result;
+#pragma GCC unroll 8
+  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_add_ps(a.r[k], b.r[k]);
+  return result;
+}
 
 inline __m256 canonical(__m256 value) noexcept {
   const __m256 nan =
@@ -26,92 +63,141 @@ inline __m256 canonical(__m256 value) noexcept {
                           _mm256_cmp_ps(value, value, _CMP_UNORD_Q));
 }
 
-// Each format loads and stores kVec elements at any element-aligned address, or
-// the first 1 .. kVec - 1 of them without touching a byte beyond; the missing
-// ones read as +0.
-struct Fp32 final {
+// Values 0 .. 15 of the tree, as two registers in the order of the elements.
+inline float sum_sixteen(__m256 low, __m256 high) noexcept {
+  const __m256 eight = _mm256_add_ps(low, high);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                                 _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// A part goes by way of a whole block: it is one in a row.
+template <class Format, std::int64_t kBytes>
+struct Parts {
+  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
+    alignas(32) std::byte whole[kLanes * kBytes] = {};
+    std::memcpy(whole, from, static_cast<std::size_t>(count * kBytes));
+    return Format::load(whole);
+  }
+  static void store_part(std::byte* to, const Block& block,
+                         std::int64_t count) noexcept {
+    alignas(32) std::byte whole[kLanes * kBytes];
+    Format::store(whole, block);
+    std::memcpy(to, whole, static_cast<std::size_t>(count * kBytes));
+  }
+};
+
+// Registers hold elements in order.
+struct Fp32 final : Parts<Fp32, 4> {
   static constexpr std::int64_t kSize = 4;
 
-  static __m256 load(const std::byte* from) noexcept {
-    return _mm256_loadu_ps(reinterpret_cast<const float*>(from));
+  static Block load(const std::byte* from) noexcept {
+    const auto* values = reinterpret_cast<const float*>(from);
+    Block result;
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) result.r[k] = _mm256_loadu_ps(values + 8 * k);
+    return result;
   }
-  static void store(std::byte* to, __m256 value) noexcept {
-    _mm256_storeu_ps(reinterpret_cast<float*>(to), canonical(value));
+  static void store(std::byte* to, const Block& block) noexcept {
+    auto* values = reinterpret_cast<float*>(to);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      _mm256_storeu_ps(values + 8 * k, canonical(block.r[k]));
+    }
   }
-  static __m256 load_part(const std::byte* from, std::int64_t count) noexcept {
-    return _mm256_maskload_ps(reinterpret_cast<const float*>(from),
-                              mask(count));
+  static float sum(const Block& b) noexcept {
+    const __m256 s0 = _mm256_add_ps(b.r[0], b.r[4]);
+    const __m256 s1 = _mm256_add_ps(b.r[1], b.r[5]);
+    const __m256 s2 = _mm256_add_ps(b.r[2], b.r[6]);
+    const __m256 s3 = _mm256_add_ps(b.r[3], b.r[7]);
+    return sum_sixteen(_mm256_add_ps(s0, s2), _mm256_add_ps(s1, s3));
   }
-  static void store_part(std::byte* to, __m256 value,
-                         std::int64_t count) noexcept {
-    _mm256_maskstore_ps(reinterpret_cast<float*>(to), mask(count),
-                        canonical(value));
+};
+
+// Registers hold elements in order.
+struct Fp16 final : Parts<Fp16, 2> {
+  static constexpr std::int64_t kSize = 2;
+
+  static Block load(const std::byte* from) noexcept {
+    const auto* halves = reinterpret_cast<const __m128i*>(from);
+    Block result;
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      result.r[k] = _mm256_cvtph_ps(_mm_loadu_si128(halves + k));
+    }
+    return result;
+  }
+  static void store(std::byte* to, const Block& block) noexcept {
+    auto* halves = reinterpret_cast<__m128i*>(to);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+      _mm_storeu_si128(halves + k,
+                       _mm256_cvtps_ph(canonical(block.r[k]),
+                                       _MM_FROUND_TO_NEAREST_INT));
+    }
+  }
+  static float sum(const Block& block) noexcept { return Fp32::sum(block); }
+};
+
+// Register 2j holds the even elements of the j-th sixteen, 2j + 1 the odd ones:
+// a shift and a mask take them apart, where keeping the order would cost a
+// shuffle for each register.
+struct Bf16 final : Parts<Bf16, 2> {
+  static constexpr std::int64_t kSize = 2;
+
+  static Block load(const std::byte* from) noexcept {
+    const auto* pairs = reinterpret_cast<const __m256i*>(from);
+    const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000U));
+    Block result;
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const __m256i both = _mm256_loadu_si256(pairs + j);
+      result.r[2 * j] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
+      result.r[2 * j + 1] = _mm256_castsi256_ps(_mm256_and_si256(both, upper));
+    }
+    return result;
+  }
+  static void store(std::byte* to, const Block& block) noexcept {
+    auto* pairs = reinterpret_cast<__m256i*>(to);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      const __m256i even = rounded(block.r[2 * j]);
+      const __m256i odd = rounded(block.r[2 * j + 1]);
+      _mm256_storeu_si256(
+          pairs + j, _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa));
+    }
+  }
+  // Even and odd elements meet in the tree's last step only.
+  static float sum(const Block& b) noexcept {
+    const __m256 even = _mm256_add_ps(_mm256_add_ps(b.r[0], b.r[4]),
+                                      _mm256_add_ps(b.r[2], b.r[6]));
+    const __m256 odd = _mm256_add_ps(_mm256_add_ps(b.r[1], b.r[5]),
+                                     _mm256_add_ps(b.r[3], b.r[7]));
+    return sum_eight(even) + sum_eight(odd);
   }
 
  private:
-  static __m256i mask(std::int64_t count) noexcept {
-    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
-                              _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-  }
-};
-
-struct Fp16Codec final {
-  static __m256 widen(__m128i half) noexcept { return _mm256_cvtph_ps(half); }
-  static __m128i narrow(__m256 value) noexcept {
-    return _mm256_cvtps_ph(canonical(value), _MM_FROUND_TO_NEAREST_INT);
-  }
-};
-
-struct Bf16Codec final {
-  static __m256 widen(__m128i half) noexcept {
-    return _mm256_castsi256_ps(
-        _mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
-  }
-  // half.h's rounding on eight lanes at once.
-  static __m128i narrow(__m256 value) noexcept {
+  // half.h's rounding in the upper halves; the lower ones are left over.
+  static __m256i rounded(__m256 value) noexcept {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd =
         _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-    const __m256i rounded = _mm256_srli_epi32(
-        _mm256_add_epi32(bits,
-                         _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff))),
-        16);
-    const __m256i nan =
-        _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
-    const __m256i chosen =
-        _mm256_blendv_epi8(rounded, _mm256_set1_epi32(kBf16Nan), nan);
-    return _mm_packus_epi32(_mm256_castsi256_si128(chosen),
-                            _mm256_extracti128_si256(chosen, 1));
+    const __m256i up = _mm256_add_epi32(
+        bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256 nan =
+        _mm256_castsi256_ps(_mm256_set1_epi32(static_cast<int>(kFp32Nan)));
+    return _mm256_castps_si256(
+        _mm256_blendv_ps(_mm256_castsi256_ps(up), nan,
+                         _mm256_cmp_ps(value, value, _CMP_UNORD_Q)));
+  }
+  static float sum_eight(__m256 eight) noexcept {
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight),
+                                   _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
   }
 };
-
-template <class Codec>
-struct Half final {
-  static constexpr std::int64_t kSize = 2;
-
-  static __m256 load(const std::byte* from) noexcept {
-    return Codec::widen(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  }
-  static void store(std::byte* to, __m256 value) noexcept {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), Codec::narrow(value));
-  }
-  static __m256 load_part(const std::byte* from, std::int64_t count) noexcept {
-    alignas(16) std::uint16_t whole[kVec] = {};
-    std::memcpy(whole, from, static_cast<std::size_t>(count * kSize));
-    return Codec::widen(
-        _mm_load_si128(reinterpret_cast<const __m128i*>(whole)));
-  }
-  static void store_part(std::byte* to, __m256 value,
-                         std::int64_t count) noexcept {
-    alignas(16) std::uint16_t whole[kVec];
-    _mm_store_si128(reinterpret_cast<__m128i*>(whole), Codec::narrow(value));
-    std::memcpy(to, whole, static_cast<std::size_t>(count * kSize));
-  }
-};
-
-using Fp16 = Half<Fp16Codec>;
-using Bf16 = Half<Bf16Codec>;
 
 }  // namespace
 }  // namespace xllm_kernel::simd

@@ -14,6 +14,9 @@ std::span<const RmsNormVariant> rms_norm_variants() noexcept {
       RmsNormVariant{Level::kAvx2, DType::kFloat32, &avx2::rms_norm_fp32},
       RmsNormVariant{Level::kAvx2, DType::kFloat16, &avx2::rms_norm_fp16},
       RmsNormVariant{Level::kAvx2, DType::kBFloat16, &avx2::rms_norm_bf16},
+      RmsNormVariant{Level::kAvx512, DType::kFloat32, &avx512::rms_norm_fp32},
+      RmsNormVariant{Level::kAvx512, DType::kFloat16, &avx512::rms_norm_fp16},
+      RmsNormVariant{Level::kAvx512, DType::kBFloat16, &avx512::rms_norm_bf16},
 #endif
   };
   return kVariants;

@@ -13,9 +13,6 @@
 
 namespace xllm_kernel::simd {
 
-// Logical accumulators of a row, whatever the width of the registers.
-inline constexpr std::int64_t kLanes = 64;
-
 // Checked arguments: `rows` rows from where the two cursors stand.
 struct RmsNormTask {
   RowCursor<const std::byte> input;
@@ -55,6 +52,12 @@ void rms_norm_fp32(RmsNormTask task) noexcept;
 void rms_norm_fp16(RmsNormTask task) noexcept;
 void rms_norm_bf16(RmsNormTask task) noexcept;
 }  // namespace avx2
+
+namespace avx512 {
+void rms_norm_fp32(RmsNormTask task) noexcept;
+void rms_norm_fp16(RmsNormTask task) noexcept;
+void rms_norm_bf16(RmsNormTask task) noexcept;
+}  // namespace avx512
 #endif
 
 }  // namespace xllm_kernel::simd

@@ -15,15 +15,40 @@ using simd::CpuidFacts;
 using simd::features_from;
 using simd::LevelChoice;
 
-// Every feature bit that levels look at, and a system that saves XMM and YMM.
+// All that level avx2 looks at, and a system that saves XMM and YMM.
 constexpr CpuidFacts kHaswell{
     .leaf1_ecx = 1U << 12 | 1U << 27 | 1U << 28 | 1U << 29,
     .leaf7_ebx = 1U << 5,
     .xcr0 = 0x7};
-constexpr CpuFeatures kAll{.avx2 = true, .fma = true, .f16c = true};
+constexpr CpuFeatures kHaswellFeatures{
+    .avx2 = true, .fma = true, .f16c = true};
+// The same for level avx512.
+constexpr CpuidFacts kSkylakeServer{
+    .leaf1_ecx = kHaswell.leaf1_ecx,
+    .leaf7_ebx = 1U << 5 | 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31,
+    .xcr0 = 0xe7};
+constexpr CpuFeatures kAll{
+    .avx2 = true, .fma = true, .f16c = true, .avx512 = true};
 
 TEST(Cpu, test_features_all_bits_all_present) {
-  EXPECT_EQ(features_from(kHaswell), kAll);
+  EXPECT_EQ(features_from(kHaswell), kHaswellFeatures);
+  EXPECT_EQ(features_from(kSkylakeServer), kAll);
+}
+
+TEST(Cpu, test_features_system_does_not_save_zmm_no_avx512) {
+  CpuidFacts facts = kSkylakeServer;
+  for (const std::uint64_t missing : {0x20, 0x40, 0x80}) {
+    facts.xcr0 = kSkylakeServer.xcr0 & ~missing;
+    EXPECT_EQ(features_from(facts), kHaswellFeatures);
+  }
+}
+
+TEST(Cpu, test_features_each_part_of_avx512_missing_no_avx512) {
+  CpuidFacts facts = kSkylakeServer;
+  for (const int bit : {16, 17, 30, 31}) {
+    facts.leaf7_ebx = kSkylakeServer.leaf7_ebx & ~(1U << bit);
+    EXPECT_EQ(features_from(facts), kHaswellFeatures);
+  }
 }
 
 TEST(Cpu, test_features_system_does_not_save_ymm_none) {
@@ -64,9 +89,10 @@ TEST(Levels, test_choose_nothing_forced_best_available) {
 }
 
 TEST(Levels, test_choose_each_missing_feature_scalar) {
-  for (const CpuFeatures& features : {CpuFeatures{.fma = true, .f16c = true},
-                                      CpuFeatures{.avx2 = true, .f16c = true},
-                                      CpuFeatures{.avx2 = true, .fma = true}}) {
+  for (const CpuFeatures& features :
+       {CpuFeatures{.fma = true, .f16c = true, .avx512 = true},
+        CpuFeatures{.avx2 = true, .f16c = true, .avx512 = true},
+        CpuFeatures{.avx2 = true, .fma = true, .avx512 = true}}) {
     LevelChoice choice;
     choose_level(std::nullopt, features, &choice);
     EXPECT_STREQ(choice.result.name, "scalar");

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "simd/core/block.h"
 #include "simd/rms_norm/variants.h"
 #include "support/formats.h"
 #include "support/tensor.h"

@@ -1,0 +1,39 @@
+// The block types of every level behind plain functions, so that one set of
+// tests serves all. The functions of a level crash machines without it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simd/core/levels.h"
+
+namespace xllm_kernel::test {
+
+// One format of one level. Elements are in order, whatever the registers hold;
+// `count` of them, 1 .. 64, are in memory.
+struct BlockFormat {
+  std::int64_t size;
+  // Always writes 64 floats.
+  void (*widen)(const std::byte* from, std::int64_t count, float* to);
+  // Always reads 64 floats.
+  void (*narrow)(const float* from, std::int64_t count, std::byte* to);
+  float (*sum)(const float* from);
+};
+
+struct LevelBlocks {
+  simd::Level level;
+  const char* name;
+  BlockFormat fp32;
+  BlockFormat fp16;
+  BlockFormat bf16;
+};
+
+// One a file of this folder.
+LevelBlocks scalar_blocks();
+#if defined(__x86_64__)
+LevelBlocks avx2_blocks();
+LevelBlocks avx512_blocks();
+#endif
+
+}  // namespace xllm_kernel::test

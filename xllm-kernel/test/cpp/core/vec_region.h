@@ -1,0 +1,92 @@
+// What vec_test.cpp needs from a level, as plain functions over memory. Included
+// after the level's vec_*.h, inside its target region; asserts nothing.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/vec_levels.h"
+#include "simd/core/block.h"
+#include "simd/core/half.h"
+
+namespace xllm_kernel::test {
+namespace {
+
+using simd::kLanes;
+
+template <class Format>
+simd::Block loaded(const std::byte* from, std::int64_t count) noexcept {
+  return count == kLanes ? Format::load(from) : Format::load_part(from, count);
+}
+
+template <class Format>
+std::uint16_t encode_half(float value) noexcept {
+  if constexpr (std::is_same_v<Format, simd::Fp16>) {
+    return simd::fp32_to_fp16(value);
+  } else {
+    return simd::fp32_to_bf16(value);
+  }
+}
+
+// Place of each element among a block's values in memory, found by loading the
+// element numbers, which every format holds exactly.
+template <class Format>
+std::array<std::size_t, kLanes> places() noexcept {
+  std::array<std::byte, kLanes * Format::kSize> numbers;
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    const auto value = static_cast<float>(k);
+    const std::uint32_t bits = Format::kSize == 4
+                                   ? std::bit_cast<std::uint32_t>(value)
+                                   : encode_half<Format>(value);
+    std::memcpy(&numbers[k * Format::kSize], &bits, Format::kSize);
+  }
+  const simd::Block block = Format::load(numbers.data());
+  std::array<float, kLanes> values;
+  std::memcpy(values.data(), &block, sizeof(values));
+  std::array<std::size_t, kLanes> result{};
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    result[static_cast<std::size_t>(values[k])] = k;
+  }
+  return result;
+}
+
+template <class Format>
+simd::Block block_of(const float* elements) noexcept {
+  static const std::array<std::size_t, kLanes> kPlaces = places<Format>();
+  std::array<float, kLanes> values;
+  for (std::size_t k = 0; k < kLanes; ++k) values[kPlaces[k]] = elements[k];
+  simd::Block block;
+  std::memcpy(&block, values.data(), sizeof(values));
+  return block;
+}
+
+template <class Format>
+constexpr BlockFormat kBlockFormat{
+    .size = Format::kSize,
+    .widen =
+        [](const std::byte* from, std::int64_t count, float* to) {
+          static const std::array<std::size_t, kLanes> kPlaces =
+              places<Format>();
+          const simd::Block block = loaded<Format>(from, count);
+          std::array<float, kLanes> values;
+          std::memcpy(values.data(), &block, sizeof(values));
+          for (std::size_t k = 0; k < kLanes; ++k) to[k] = values[kPlaces[k]];
+        },
+    .narrow =
+        [](const float* from, std::int64_t count, std::byte* to) {
+          const simd::Block block = block_of<Format>(from);
+          if (count == kLanes) {
+            Format::store(to, block);
+          } else {
+            Format::store_part(to, block, count);
+          }
+        },
+    .sum = [](const float* from) { return Format::sum(block_of<Format>(from)); },
+};
+
+}  // namespace
+}  // namespace xllm_kernel::test
