@@ -25,6 +25,9 @@ constexpr std::array kLevels = {
               [](const CpuFeatures& features) noexcept {
                 return features.avx2 && features.fma && features.f16c;
               }},
+#elif defined(__aarch64__)
+    LevelInfo{Level::kNeon, "neon",
+              [](const CpuFeatures&) noexcept { return true; }},
 #endif
     LevelInfo{Level::kScalar, "scalar",
               [](const CpuFeatures&) noexcept { return true; }},

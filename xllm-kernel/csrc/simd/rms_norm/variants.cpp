@@ -17,6 +17,10 @@ std::span<const RmsNormVariant> rms_norm_variants() noexcept {
       RmsNormVariant{Level::kAvx512, DType::kFloat32, &avx512::rms_norm_fp32},
       RmsNormVariant{Level::kAvx512, DType::kFloat16, &avx512::rms_norm_fp16},
       RmsNormVariant{Level::kAvx512, DType::kBFloat16, &avx512::rms_norm_bf16},
+#elif defined(__aarch64__)
+      RmsNormVariant{Level::kNeon, DType::kFloat32, &neon::rms_norm_fp32},
+      RmsNormVariant{Level::kNeon, DType::kFloat16, &neon::rms_norm_fp16},
+      RmsNormVariant{Level::kNeon, DType::kBFloat16, &neon::rms_norm_bf16},
 #endif
   };
   return kVariants;

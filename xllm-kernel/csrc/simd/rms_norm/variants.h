@@ -58,6 +58,12 @@ void rms_norm_fp32(RmsNormTask task) noexcept;
 void rms_norm_fp16(RmsNormTask task) noexcept;
 void rms_norm_bf16(RmsNormTask task) noexcept;
 }  // namespace avx512
+#elif defined(__aarch64__)
+namespace neon {
+void rms_norm_fp32(RmsNormTask task) noexcept;
+void rms_norm_fp16(RmsNormTask task) noexcept;
+void rms_norm_bf16(RmsNormTask task) noexcept;
+}  // namespace neon
 #endif
 
 }  // namespace xllm_kernel::simd

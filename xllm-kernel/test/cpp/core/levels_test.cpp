@@ -88,6 +88,7 @@ TEST(Levels, test_choose_nothing_forced_best_available) {
   EXPECT_EQ(choice.level, simd::levels().front().level);
 }
 
+#if defined(__x86_64__)
 TEST(Levels, test_choose_each_missing_feature_scalar) {
   for (const CpuFeatures& features :
        {CpuFeatures{.fma = true, .f16c = true, .avx512 = true},
@@ -98,6 +99,7 @@ TEST(Levels, test_choose_each_missing_feature_scalar) {
     EXPECT_STREQ(choice.result.name, "scalar");
   }
 }
+#endif
 
 TEST(Levels, test_choose_forced_every_level_itself) {
   for (const simd::LevelInfo& info : simd::levels()) {

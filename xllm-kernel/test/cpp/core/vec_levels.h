@@ -34,6 +34,8 @@ LevelBlocks scalar_blocks();
 #if defined(__x86_64__)
 LevelBlocks avx2_blocks();
 LevelBlocks avx512_blocks();
+#elif defined(__aarch64__)
+LevelBlocks neon_blocks();
 #endif
 
 }  // namespace xllm_kernel::test

@@ -26,6 +26,8 @@ std::vector<LevelBlocks> every_level() {
   return {scalar_blocks(),
 #if defined(__x86_64__)
           avx2_blocks(), avx512_blocks()
+#elif defined(__aarch64__)
+          neon_blocks()
 #endif
   };
 }
