@@ -33,12 +33,11 @@ MEAN_WITHOUT_DIVISION = (
     "sum / static_cast<float>(width + 1) + eps",
 )
 WEIGHT_OFF_BY_ONE = (
-    ("rms_norm/scalar.cpp", "load<Format>(task.weight, i)", "(load<Format>(task.weight, i) + 1)"),
-    (
-        "rms_norm/avx2.cpp",
-        "Format::load(weight + at)",
-        "_mm256_add_ps(_mm256_set1_ps(1.0F), Format::load(weight + at))",
-    ),
+    "rms_norm/kernel.h",
+    "mul(mul(Format::load(x + at), scale),\n"
+    "                              Format::load(weight + at))",
+    "add(mul(mul(Format::load(x + at), scale), Format::load(weight + at)),\n"
+    "                              mul(Format::load(x + at), scale))",
 )
 
 
@@ -114,7 +113,7 @@ def test_a_weight_off_by_one_changes_the_models_text(world: NativeWorld, tmp_pat
     generate = str(REPOSITORY_ROOT / "examples" / "smollm2" / "generate.py")
     prompt = ("--prompt", "The capital of France is", "--tokens", "8")
     texts = {}
-    with world.fault(*WEIGHT_OFF_BY_ONE):
+    with world.fault(WEIGHT_OFF_BY_ONE):
         for norm in ("torch-functional", "bound"):
             done = world.run(generate, *prompt, "--norm", norm, "--json", str(tmp_path / norm))
             assert done.returncode == 0, done.stdout + done.stderr
