@@ -31,6 +31,14 @@ def _reference(x: torch.Tensor, w: torch.Tensor, eps: float) -> torch.Tensor:
     return x / torch.sqrt((x * x).mean(-1, keepdim=True) + eps32) * w
 
 
+def _assert_rounded_once(y: torch.Tensor, expected: torch.Tensor) -> None:
+    """Allow half an ULP for the one rounding; float32 itself rounds about four times on the way."""
+    ulps = 4.0 if y.dtype is torch.float32 else 0.51
+    limits = torch.finfo(y.dtype)
+    tolerance = ulps * limits.eps * expected.abs() + limits.smallest_normal
+    assert bool(((y.double() - expected).abs() <= tolerance).all())
+
+
 def test_before_initialize_says_what_to_call(fresh: KernelRegistry) -> None:
     with pytest.raises(ConfigurationError, match=r"rms_norm: .*xllm_kernel\.initialize\(device="):
         rms_norm(torch.ones(2, 4), torch.ones(4), 1e-6)
@@ -51,11 +59,7 @@ def test_values_are_within_one_rounding_of_the_formula(bound, dtype, shape) -> N
     w = torch.randn(shape[-1], generator=generator).to(dtype)
     y = rms_norm(x, w, 1e-6)
     assert (y.dtype, y.shape, y.is_contiguous()) == (dtype, x.shape, True)
-    # Half an ULP for the one rounding; float32 itself rounds about four times on the way.
-    ulps = 4.0 if dtype is torch.float32 else 0.51
-    expected = _reference(x, w, 1e-6)
-    bound_ = ulps * torch.finfo(dtype).eps * expected.abs() + torch.finfo(dtype).smallest_normal
-    assert bool(((y.double() - expected).abs() <= bound_).all())
+    _assert_rounded_once(y, _reference(x, w, 1e-6))
 
 
 def _row(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -96,7 +100,7 @@ def test_zero_rows_give_exact_zeros(bound) -> None:
 
 
 def test_nan_stays_in_its_row_and_inf_in_its_element(bound) -> None:
-    x = torch.randn(4, 8)
+    x = torch.randn(4, 8, generator=torch.Generator().manual_seed(3))
     clean = rms_norm(x, torch.ones(8), 1e-6)
     x[1, 3], x[2, 5] = NAN, INF
     y = rms_norm(x, torch.ones(8), 1e-6)
@@ -124,12 +128,12 @@ def test_empty_rows_give_an_empty_output(bound, dtype, shape) -> None:
         lambda x: torch.cat([x, x], 1).view(-1, 2, 64)[:, 1],
     ],
 )
-def test_views_equal_their_contiguous_copy(bound, make) -> None:
-    x = make(torch.randn(6, 64))
+def test_views_are_read_where_they_lie(bound, make) -> None:
+    x = make(torch.randn(6, 64, generator=torch.Generator().manual_seed(2)))
     before = x.clone()
     y = rms_norm(x, torch.ones(64), 1e-6)
-    copy = rms_norm(x.contiguous(), torch.ones(64), 1e-6)
-    assert bool(((y - copy).abs() <= 2**-23 * copy.abs()).all())
+    assert y.is_contiguous()
+    _assert_rounded_once(y, _reference(before, torch.ones(64), 1e-6))
     assert torch.equal(x, before)
     assert y.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
