@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from operation_builder import OperationBuilder
 
+import xllm_kernel
 from xllm_kernel import catalog
 from xllm_kernel.registry import KernelRegistry
 
@@ -26,9 +27,9 @@ def need(module: str, *, extra: str | None = None) -> None:
 
 
 def need_native() -> None:
-    """Skip where the C++ kernels were not built, naming the command that builds them."""
-    marker = PACKAGE_ROOT / "python" / "xllm_kernel" / "_build" / "simd.py"
-    if importlib.util.find_spec("xllm_kernel._build") is None and not marker.exists():
+    """Skip where the imported package has no C++ kernels, naming the command that builds them."""
+    folder = Path(xllm_kernel.__file__).parent
+    if not (folder / "_build" / "simd.py").is_file():
         pytest.skip("native build absent: ./dev build", allow_module_level=True)
 
 
