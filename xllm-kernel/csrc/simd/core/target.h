@@ -7,9 +7,9 @@
 #define XLLM_KERNEL_PRAGMA(text) _Pragma(#text)
 
 #if defined(__clang__)
-#define XLLM_KERNEL_TARGET_BEGIN(features)                  \
-  XLLM_KERNEL_PRAGMA(clang attribute push(                  \
-      __attribute__((target(features))), apply_to = function))
+#define XLLM_KERNEL_TARGET_BEGIN(features)                                   \
+  XLLM_KERNEL_PRAGMA(clang attribute push(__attribute__((target(features))), \
+                                          apply_to = function))
 #define XLLM_KERNEL_TARGET_END XLLM_KERNEL_PRAGMA(clang attribute pop)
 #else
 #define XLLM_KERNEL_TARGET_BEGIN(features) \

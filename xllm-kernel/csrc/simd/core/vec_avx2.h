@@ -28,7 +28,7 @@ inline Block zero() noexcept {
 inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
   Block result;
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; ++k) {
+  for (std::int64_t k = 0; k < 8; ++k) {
     result.r[k] = _mm256_fmadd_ps(a.r[k], b.r[k], c.r[k]);
   }
   return result;
@@ -37,7 +37,9 @@ inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
 inline Block mul(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_mul_ps(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 8; ++k) {
+    result.r[k] = _mm256_mul_ps(a.r[k], b.r[k]);
+  }
   return result;
 }
 
@@ -45,14 +47,18 @@ inline Block mul(const Block& a, float b) noexcept {
   const __m256 all = _mm256_set1_ps(b);
   Block result;
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_mul_ps(a.r[k], all);
+  for (std::int64_t k = 0; k < 8; ++k) {
+    result.r[k] = _mm256_mul_ps(a.r[k], all);
+  }
   return result;
 }
 
 inline Block add(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 8
-  for (int k = 0; k < 8; ++k) result.r[k] = _mm256_add_ps(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 8; ++k) {
+    result.r[k] = _mm256_add_ps(a.r[k], b.r[k]);
+  }
   return result;
 }
 
@@ -73,38 +79,47 @@ inline float sum_sixteen(__m256 low, __m256 high) noexcept {
 }
 
 // A part goes by way of a whole block: it is one in a row.
-template <class Format, std::int64_t kBytes>
-struct Parts {
-  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
-    alignas(32) std::byte whole[kLanes * kBytes] = {};
-    std::memcpy(whole, from, static_cast<std::size_t>(count * kBytes));
-    return Format::load(whole);
-  }
-  static void store_part(std::byte* to, const Block& block,
-                         std::int64_t count) noexcept {
-    alignas(32) std::byte whole[kLanes * kBytes];
-    Format::store(whole, block);
-    std::memcpy(to, whole, static_cast<std::size_t>(count * kBytes));
-  }
-};
+template <class Format>
+Block load_by_whole(const std::byte* from, std::int64_t count) noexcept {
+  alignas(32) std::byte whole[kLanes * Format::kSize] = {};
+  std::memcpy(whole, from, static_cast<std::size_t>(count * Format::kSize));
+  return Format::load(whole);
+}
+
+template <class Format>
+void store_by_whole(std::byte* to, const Block& block,
+                    std::int64_t count) noexcept {
+  alignas(32) std::byte whole[kLanes * Format::kSize];
+  Format::store(whole, block);
+  std::memcpy(to, whole, static_cast<std::size_t>(count * Format::kSize));
+}
 
 // Registers hold elements in order.
-struct Fp32 final : Parts<Fp32, 4> {
+struct Fp32 final {
   static constexpr std::int64_t kSize = 4;
 
   static Block load(const std::byte* from) noexcept {
     const auto* values = reinterpret_cast<const float*>(from);
     Block result;
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) result.r[k] = _mm256_loadu_ps(values + 8 * k);
+    for (std::int64_t k = 0; k < 8; ++k) {
+      result.r[k] = _mm256_loadu_ps(values + 8 * k);
+    }
     return result;
   }
   static void store(std::byte* to, const Block& block) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
+    for (std::int64_t k = 0; k < 8; ++k) {
       _mm256_storeu_ps(values + 8 * k, canonical(block.r[k]));
     }
+  }
+  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
+    return load_by_whole<Fp32>(from, count);
+  }
+  static void store_part(std::byte* to, const Block& block,
+                         std::int64_t count) noexcept {
+    store_by_whole<Fp32>(to, block, count);
   }
   static float sum(const Block& b) noexcept {
     const __m256 s0 = _mm256_add_ps(b.r[0], b.r[4]);
@@ -116,14 +131,14 @@ struct Fp32 final : Parts<Fp32, 4> {
 };
 
 // Registers hold elements in order.
-struct Fp16 final : Parts<Fp16, 2> {
+struct Fp16 final {
   static constexpr std::int64_t kSize = 2;
 
   static Block load(const std::byte* from) noexcept {
     const auto* halves = reinterpret_cast<const __m128i*>(from);
     Block result;
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
+    for (std::int64_t k = 0; k < 8; ++k) {
       result.r[k] = _mm256_cvtph_ps(_mm_loadu_si128(halves + k));
     }
     return result;
@@ -131,11 +146,17 @@ struct Fp16 final : Parts<Fp16, 2> {
   static void store(std::byte* to, const Block& block) noexcept {
     auto* halves = reinterpret_cast<__m128i*>(to);
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
-      _mm_storeu_si128(halves + k,
-                       _mm256_cvtps_ph(canonical(block.r[k]),
-                                       _MM_FROUND_TO_NEAREST_INT));
+    for (std::int64_t k = 0; k < 8; ++k) {
+      _mm_storeu_si128(halves + k, _mm256_cvtps_ph(canonical(block.r[k]),
+                                                   _MM_FROUND_TO_NEAREST_INT));
     }
+  }
+  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
+    return load_by_whole<Fp16>(from, count);
+  }
+  static void store_part(std::byte* to, const Block& block,
+                         std::int64_t count) noexcept {
+    store_by_whole<Fp16>(to, block, count);
   }
   static float sum(const Block& block) noexcept { return Fp32::sum(block); }
 };
@@ -143,7 +164,7 @@ struct Fp16 final : Parts<Fp16, 2> {
 // Register 2j holds the even elements of the j-th sixteen, 2j + 1 the odd ones:
 // a shift and a mask take them apart, where keeping the order would cost a
 // shuffle for each register.
-struct Bf16 final : Parts<Bf16, 2> {
+struct Bf16 final {
   static constexpr std::int64_t kSize = 2;
 
   static Block load(const std::byte* from) noexcept {
@@ -151,7 +172,7 @@ struct Bf16 final : Parts<Bf16, 2> {
     const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000U));
     Block result;
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
+    for (std::int64_t j = 0; j < 4; ++j) {
       const __m256i both = _mm256_loadu_si256(pairs + j);
       result.r[2 * j] = _mm256_castsi256_ps(_mm256_slli_epi32(both, 16));
       result.r[2 * j + 1] = _mm256_castsi256_ps(_mm256_and_si256(both, upper));
@@ -161,12 +182,20 @@ struct Bf16 final : Parts<Bf16, 2> {
   static void store(std::byte* to, const Block& block) noexcept {
     auto* pairs = reinterpret_cast<__m256i*>(to);
 #pragma GCC unroll 4
-    for (int j = 0; j < 4; ++j) {
+    for (std::int64_t j = 0; j < 4; ++j) {
       const __m256i even = rounded(block.r[2 * j]);
       const __m256i odd = rounded(block.r[2 * j + 1]);
       _mm256_storeu_si256(
-          pairs + j, _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa));
+          pairs + j,
+          _mm256_blend_epi16(_mm256_srli_epi32(even, 16), odd, 0xaa));
     }
+  }
+  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
+    return load_by_whole<Bf16>(from, count);
+  }
+  static void store_part(std::byte* to, const Block& block,
+                         std::int64_t count) noexcept {
+    store_by_whole<Bf16>(to, block, count);
   }
   // Even and odd elements meet in the tree's last step only.
   static float sum(const Block& b) noexcept {

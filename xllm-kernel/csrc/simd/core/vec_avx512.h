@@ -36,7 +36,7 @@ inline Block zero() noexcept {
 inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
   Block result;
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) {
+  for (std::int64_t k = 0; k < 4; ++k) {
     result.r[k] = _mm512_fmadd_ps(a.r[k], b.r[k], c.r[k]);
   }
   return result;
@@ -45,7 +45,9 @@ inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
 inline Block mul(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) result.r[k] = _mm512_mul_ps(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 4; ++k) {
+    result.r[k] = _mm512_mul_ps(a.r[k], b.r[k]);
+  }
   return result;
 }
 
@@ -53,22 +55,25 @@ inline Block mul(const Block& a, float b) noexcept {
   const __m512 all = _mm512_set1_ps(b);
   Block result;
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) result.r[k] = _mm512_mul_ps(a.r[k], all);
+  for (std::int64_t k = 0; k < 4; ++k) {
+    result.r[k] = _mm512_mul_ps(a.r[k], all);
+  }
   return result;
 }
 
 inline Block add(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 4
-  for (int k = 0; k < 4; ++k) result.r[k] = _mm512_add_ps(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 4; ++k) {
+    result.r[k] = _mm512_add_ps(a.r[k], b.r[k]);
+  }
   return result;
 }
 
 inline __m512 canonical(__m512 value) noexcept {
   const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  return _mm512_castsi512_ps(
-      _mm512_mask_set1_epi32(_mm512_castps_si512(value), nan,
-                             static_cast<int>(kFp32Nan)));
+  return _mm512_castsi512_ps(_mm512_mask_set1_epi32(
+      _mm512_castps_si512(value), nan, static_cast<int>(kFp32Nan)));
 }
 
 // The tree's last four steps over eight values.
@@ -101,23 +106,25 @@ struct Fp32 final {
     const auto* values = reinterpret_cast<const float*>(from);
     Block result;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) result.r[k] = _mm512_loadu_ps(values + 16 * k);
+    for (std::int64_t k = 0; k < 4; ++k) {
+      result.r[k] = _mm512_loadu_ps(values + 16 * k);
+    }
     return result;
   }
   static Block load_part(const std::byte* from, std::int64_t count) noexcept {
     const auto* values = reinterpret_cast<const float*>(from);
     Block result;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
-      result.r[k] = _mm512_maskz_loadu_ps(
-          mask_of<__mmask16, 16>(count, 16 * k), values + 16 * k);
+    for (std::int64_t k = 0; k < 4; ++k) {
+      result.r[k] = _mm512_maskz_loadu_ps(mask_of<__mmask16, 16>(count, 16 * k),
+                                          values + 16 * k);
     }
     return result;
   }
   static void store(std::byte* to, const Block& block) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm512_storeu_ps(values + 16 * k, canonical(block.r[k]));
     }
   }
@@ -125,7 +132,7 @@ struct Fp32 final {
   static void stream(std::byte* to, const Block& block) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm512_stream_ps(values + 16 * k, canonical(block.r[k]));
     }
   }
@@ -133,7 +140,7 @@ struct Fp32 final {
                          std::int64_t count) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm512_mask_storeu_ps(values + 16 * k,
                             mask_of<__mmask16, 16>(count, 16 * k),
                             canonical(block.r[k]));
@@ -153,7 +160,7 @@ struct Fp16 final {
     const auto* halves = reinterpret_cast<const __m256i*>(from);
     Block result;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       result.r[k] = _mm512_cvtph_ps(_mm256_loadu_si256(halves + k));
     }
     return result;
@@ -161,7 +168,7 @@ struct Fp16 final {
   static Block load_part(const std::byte* from, std::int64_t count) noexcept {
     Block result;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       result.r[k] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(
           mask_of<__mmask16, 16>(count, 16 * k), from + 32 * k));
     }
@@ -170,21 +177,21 @@ struct Fp16 final {
   static void store(std::byte* to, const Block& block) noexcept {
     auto* halves = reinterpret_cast<__m256i*>(to);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm256_storeu_si256(halves + k, narrow(block.r[k]));
     }
   }
   static void stream(std::byte* to, const Block& block) noexcept {
     auto* halves = reinterpret_cast<__m256i*>(to);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm256_stream_si256(halves + k, narrow(block.r[k]));
     }
   }
   static void store_part(std::byte* to, const Block& block,
                          std::int64_t count) noexcept {
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (std::int64_t k = 0; k < 4; ++k) {
       _mm256_mask_storeu_epi16(to + 32 * k,
                                mask_of<__mmask16, 16>(count, 16 * k),
                                narrow(block.r[k]));
@@ -250,19 +257,19 @@ struct Bf16 final {
     const __m512i a = _mm512_castps_si512(even);
     const __m512i b = _mm512_castps_si512(odd);
     constexpr __mmask32 kOdd = 0xaaaaaaaaU;
-    const __m512i high = _mm512_mask_blend_epi16(
-        kOdd, _mm512_srli_epi32(a, 16), b);
-    const __m512i low = _mm512_mask_blend_epi16(
-        kOdd, a, _mm512_slli_epi32(b, 16));
-    const __m512i least = _mm512_sub_epi16(
-        _mm512_set1_epi16(static_cast<short>(0x8000)),
-        _mm512_and_si512(high, _mm512_set1_epi16(1)));
+    const __m512i high =
+        _mm512_mask_blend_epi16(kOdd, _mm512_srli_epi32(a, 16), b);
+    const __m512i low =
+        _mm512_mask_blend_epi16(kOdd, a, _mm512_slli_epi32(b, 16));
+    const __m512i least =
+        _mm512_sub_epi16(_mm512_set1_epi16(static_cast<std::int16_t>(0x8000)),
+                         _mm512_and_si512(high, _mm512_set1_epi16(1)));
     const __mmask32 up = _mm512_cmpgt_epu16_mask(low, least);
     __m512i result =
         _mm512_mask_sub_epi16(high, up, high, _mm512_set1_epi16(-1));
     const __m512i exponent = _mm512_set1_epi16(0x7f80);
-    const __mmask32 special = _mm512_cmpeq_epi16_mask(
-        _mm512_and_si512(high, exponent), exponent);
+    const __mmask32 special =
+        _mm512_cmpeq_epi16_mask(_mm512_and_si512(high, exponent), exponent);
     if (__builtin_expect(special != 0, 0)) {
       const __mmask32 infinite =
           _mm512_cmpeq_epi16_mask(low, _mm512_setzero_si512()) &
@@ -270,7 +277,7 @@ struct Bf16 final {
       result = _mm512_mask_mov_epi16(result, special & infinite, high);
       result = _mm512_mask_mov_epi16(
           result, special & ~infinite,
-          _mm512_set1_epi16(static_cast<short>(kBf16Nan)));
+          _mm512_set1_epi16(static_cast<std::int16_t>(kBf16Nan)));
     }
     return result;
   }

@@ -24,7 +24,7 @@ inline Block zero() noexcept {
 inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
   Block result;
 #pragma GCC unroll 16
-  for (int k = 0; k < 16; ++k) {
+  for (std::int64_t k = 0; k < 16; ++k) {
     result.r[k] = vfmaq_f32(c.r[k], a.r[k], b.r[k]);
   }
   return result;
@@ -33,21 +33,27 @@ inline Block fma(const Block& a, const Block& b, const Block& c) noexcept {
 inline Block mul(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 16
-  for (int k = 0; k < 16; ++k) result.r[k] = vmulq_f32(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 16; ++k) {
+    result.r[k] = vmulq_f32(a.r[k], b.r[k]);
+  }
   return result;
 }
 
 inline Block mul(const Block& a, float b) noexcept {
   Block result;
 #pragma GCC unroll 16
-  for (int k = 0; k < 16; ++k) result.r[k] = vmulq_n_f32(a.r[k], b);
+  for (std::int64_t k = 0; k < 16; ++k) {
+    result.r[k] = vmulq_n_f32(a.r[k], b);
+  }
   return result;
 }
 
 inline Block add(const Block& a, const Block& b) noexcept {
   Block result;
 #pragma GCC unroll 16
-  for (int k = 0; k < 16; ++k) result.r[k] = vaddq_f32(a.r[k], b.r[k]);
+  for (std::int64_t k = 0; k < 16; ++k) {
+    result.r[k] = vaddq_f32(a.r[k], b.r[k]);
+  }
   return result;
 }
 
@@ -65,7 +71,7 @@ struct Format final {
   static Block load(const std::byte* from) noexcept {
     Block result;
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
+    for (std::int64_t k = 0; k < 8; ++k) {
       const float32x4x2_t eight = Codec::load(from + 8 * k * kSize);
       result.r[2 * k] = eight.val[0];
       result.r[2 * k + 1] = eight.val[1];
@@ -74,7 +80,7 @@ struct Format final {
   }
   static void store(std::byte* to, const Block& block) noexcept {
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
+    for (std::int64_t k = 0; k < 8; ++k) {
       Codec::store(to + 8 * k * kSize, canonical(block.r[2 * k]),
                    canonical(block.r[2 * k + 1]));
     }
@@ -93,10 +99,14 @@ struct Format final {
   }
   static float sum(Block b) noexcept {
 #pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) b.r[k] = vaddq_f32(b.r[k], b.r[k + 8]);
+    for (std::int64_t k = 0; k < 8; ++k) {
+      b.r[k] = vaddq_f32(b.r[k], b.r[k + 8]);
+    }
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) b.r[k] = vaddq_f32(b.r[k], b.r[k + 4]);
-    b.r[0] = vaddq_f32(b.r[0], b.r[2]);
+    for (std::int64_t k = 0; k < 4; ++k) {
+      b.r[k] = vaddq_f32(b.r[k], b.r[k + 4]);
+      b.r[0] = vaddq_f32(b.r[0], b.r[2]);
+    }
     b.r[1] = vaddq_f32(b.r[1], b.r[3]);
     const float32x4_t four = vaddq_f32(b.r[0], b.r[1]);
     const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));

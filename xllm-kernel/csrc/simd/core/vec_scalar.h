@@ -36,7 +36,9 @@ inline Block mul(const Block& a, const Block& b) noexcept {
 
 inline Block mul(const Block& a, float b) noexcept {
   Block result;
-  for (std::size_t k = 0; k < kLanes; ++k) result.value[k] = a.value[k] * b;
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    result.value[k] = a.value[k] * b;
+  }
   return result;
 }
 

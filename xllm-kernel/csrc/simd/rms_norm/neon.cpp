@@ -1,9 +1,8 @@
 // rms_norm on 64-bit Arm, all of which has NEON. The arithmetic is kernel.h's;
 // tested under emulation, its speed unknown.
 #include "simd/core/vec_neon.h"
-#include "simd/rms_norm/variants.h"
-
 #include "simd/rms_norm/kernel.h"
+#include "simd/rms_norm/variants.h"
 
 namespace xllm_kernel::simd::neon {
 
@@ -12,4 +11,3 @@ void rms_norm_fp16(RmsNormTask task) noexcept { rms_norm<Fp16>(task); }
 void rms_norm_bf16(RmsNormTask task) noexcept { rms_norm<Bf16>(task); }
 
 }  // namespace xllm_kernel::simd::neon
-

@@ -1,9 +1,8 @@
 // rms_norm in plain C++, for machines without a SIMD level. The arithmetic is
 // kernel.h's.
 #include "simd/core/vec_scalar.h"
-#include "simd/rms_norm/variants.h"
-
 #include "simd/rms_norm/kernel.h"
+#include "simd/rms_norm/variants.h"
 
 namespace xllm_kernel::simd::scalar {
 

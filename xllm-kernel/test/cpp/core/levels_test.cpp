@@ -20,8 +20,7 @@ constexpr CpuidFacts kHaswell{
     .leaf1_ecx = 1U << 12 | 1U << 27 | 1U << 28 | 1U << 29,
     .leaf7_ebx = 1U << 5,
     .xcr0 = 0x7};
-constexpr CpuFeatures kHaswellFeatures{
-    .avx2 = true, .fma = true, .f16c = true};
+constexpr CpuFeatures kHaswellFeatures{.avx2 = true, .fma = true, .f16c = true};
 // The same for level avx512.
 constexpr CpuidFacts kSkylakeServer{
     .leaf1_ecx = kHaswell.leaf1_ecx,
@@ -37,7 +36,7 @@ TEST(Cpu, test_features_all_bits_all_present) {
 
 TEST(Cpu, test_features_system_does_not_save_zmm_no_avx512) {
   CpuidFacts facts = kSkylakeServer;
-  for (const std::uint64_t missing : {0x20, 0x40, 0x80}) {
+  for (const std::uint64_t missing : {0x20U, 0x40U, 0x80U}) {
     facts.xcr0 = kSkylakeServer.xcr0 & ~missing;
     EXPECT_EQ(features_from(facts), kHaswellFeatures);
   }

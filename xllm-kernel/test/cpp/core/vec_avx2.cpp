@@ -1,10 +1,11 @@
 // The blocks of level avx2, for vec_test.cpp.
 #include "simd/core/vec_avx2.h"
 
-#include "core/vec_levels.h"
 #include <array>
 #include <bit>
 #include <type_traits>
+
+#include "core/vec_levels.h"
 
 XLLM_KERNEL_TARGET_AVX2_BEGIN
 

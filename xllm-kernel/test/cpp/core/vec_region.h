@@ -1,5 +1,6 @@
-// What vec_test.cpp needs from a level, as plain functions over memory. Included
-// after the level's vec_*.h, inside its target region; asserts nothing.
+// What vec_test.cpp needs from a level, as plain functions over memory.
+// Included after the level's vec_*.h, inside its target region; asserts
+// nothing.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 #include "simd/core/half.h"
 
 namespace xllm_kernel::test {
-namespace {
+namespace {  // NOLINT(google-build-namespaces)
 
 using simd::kLanes;
 
@@ -56,9 +57,9 @@ std::array<std::size_t, kLanes> places() noexcept {
 
 template <class Format>
 simd::Block block_of(const float* elements) noexcept {
-  static const std::array<std::size_t, kLanes> kPlaces = places<Format>();
+  static const std::array<std::size_t, kLanes> place_of = places<Format>();
   std::array<float, kLanes> values;
-  for (std::size_t k = 0; k < kLanes; ++k) values[kPlaces[k]] = elements[k];
+  for (std::size_t k = 0; k < kLanes; ++k) values[place_of[k]] = elements[k];
   simd::Block block;
   std::memcpy(&block, values.data(), sizeof(values));
   return block;
@@ -69,12 +70,12 @@ constexpr BlockFormat kBlockFormat{
     .size = Format::kSize,
     .widen =
         [](const std::byte* from, std::int64_t count, float* to) {
-          static const std::array<std::size_t, kLanes> kPlaces =
+          static const std::array<std::size_t, kLanes> place_of =
               places<Format>();
           const simd::Block block = loaded<Format>(from, count);
           std::array<float, kLanes> values;
           std::memcpy(values.data(), &block, sizeof(values));
-          for (std::size_t k = 0; k < kLanes; ++k) to[k] = values[kPlaces[k]];
+          for (std::size_t k = 0; k < kLanes; ++k) to[k] = values[place_of[k]];
         },
     .narrow =
         [](const float* from, std::int64_t count, std::byte* to) {
@@ -85,7 +86,8 @@ constexpr BlockFormat kBlockFormat{
             Format::store_part(to, block, count);
           }
         },
-    .sum = [](const float* from) { return Format::sum(block_of<Format>(from)); },
+    .sum =
+        [](const float* from) { return Format::sum(block_of<Format>(from)); },
 };
 
 }  // namespace

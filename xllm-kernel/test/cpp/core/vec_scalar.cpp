@@ -1,11 +1,11 @@
 // The blocks of level scalar, for vec_test.cpp.
 #include "simd/core/vec_scalar.h"
 
-#include "core/vec_levels.h"
 #include <array>
 #include <bit>
 #include <type_traits>
 
+#include "core/vec_levels.h"
 #include "core/vec_region.h"
 
 namespace xllm_kernel::test {

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/vec_levels.h"
 #include "simd/core/block.h"
@@ -104,7 +106,9 @@ void expect_widen(const BlockFormat& format, float (*scalar)(std::uint16_t)) {
 // starting at one.
 void expect_parts_stay_inside(const BlockFormat& format) {
   Floats values;
-  for (std::size_t k = 0; k < kLanes; ++k) values[k] = static_cast<float>(k + 1);
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    values[k] = static_cast<float>(k + 1);
+  }
   for (const Flush flush : {Flush::kFront, Flush::kBack}) {
     for (std::int64_t count = 1; count <= kLanes; ++count) {
       const Guarded memory(static_cast<std::size_t>(count * format.size),
@@ -114,7 +118,7 @@ void expect_parts_stay_inside(const BlockFormat& format) {
       Floats read;
       format.widen(memory.data(), count, read.data());
       for (std::size_t k = 0; k < kLanes; ++k) {
-        const bool inside = static_cast<std::int64_t>(k) < count;
+        const bool inside = std::cmp_less(k, count);
         ASSERT_EQ(read[k], inside ? values[k] : 0.0F) << k << " of " << count;
         ASSERT_FALSE(std::signbit(read[k])) << k << " of " << count;
       }
@@ -125,7 +129,9 @@ void expect_parts_stay_inside(const BlockFormat& format) {
 // The tree that block.h defines, by its definition.
 float tree(Floats values) {
   for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
-    for (std::size_t k = 0; k < half; ++k) values[k] += values[k + half];
+    for (std::size_t k = 0; k < half; ++k) {
+      values[k] += values[k + half];
+    }
   }
   return values[0];
 }
