@@ -105,8 +105,8 @@ struct Format final {
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
       b.r[k] = vaddq_f32(b.r[k], b.r[k + 4]);
-      b.r[0] = vaddq_f32(b.r[0], b.r[2]);
     }
+    b.r[0] = vaddq_f32(b.r[0], b.r[2]);
     b.r[1] = vaddq_f32(b.r[1], b.r[3]);
     const float32x4_t four = vaddq_f32(b.r[0], b.r[1]);
     const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));

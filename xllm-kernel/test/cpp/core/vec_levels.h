@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <ostream>
 
 #include "simd/core/levels.h"
 
@@ -28,6 +28,12 @@ struct LevelBlocks {
   BlockFormat fp16;
   BlockFormat bf16;
 };
+
+// For messages.
+inline void PrintTo(  // NOLINT(readability-identifier-naming)
+    const LevelBlocks& blocks, std::ostream* out) {
+  *out << "blocks of level " << blocks.name;
+}
 
 // One a file of this folder.
 LevelBlocks scalar_blocks();
