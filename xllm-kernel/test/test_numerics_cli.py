@@ -401,9 +401,12 @@ def test_interrupted_run_leaves_its_report(tmp_path: Path, sent: signal.Signals)
     with subprocess.Popen(
         command, env=environment, cwd=REPOSITORY_ROOT, stdout=subprocess.DEVNULL
     ) as process:
-        _wait_for(lambda: path.exists() and json.loads(path.read_text())["receipt"] is not None)
-        process.send_signal(sent)
-        assert process.wait(60) == 130
+        try:
+            _wait_for(lambda: path.exists() and json.loads(path.read_text())["receipt"] is not None)
+            process.send_signal(sent)
+            assert process.wait(60) == 130
+        finally:
+            process.kill()  # a broken handler must not leave it running
     report = json.loads(path.read_text())
     assert (report["status"], report["reason"]) == ("error", "interrupted")
     assert report["coverage"]["not_run"] >= 1
