@@ -52,4 +52,8 @@ struct TensorFacts {
 // where grad mode is off.
 [[nodiscard]] bool needs_gradient(const torch::stable::Tensor& tensor);
 
+// Counts a write to a tensor, so that a backward pass that saved it earlier
+// refuses to run on what stands there now.
+void count_write(const torch::stable::Tensor& tensor);
+
 }  // namespace xllm_kernel::bridge
