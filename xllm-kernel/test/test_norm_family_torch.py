@@ -112,6 +112,19 @@ def test_gradient_needed_refused_where_arguments_are_written(bound, form: Form) 
             assert torch.equal(given[k].nan_to_num(), v.nan_to_num())
 
 
+@pytest.mark.parametrize("form", [OUT, INPLACE], ids=lambda form: form.operation)
+def test_inference_tensors_are_written_in_inference_mode_only(bound, form: Form) -> None:
+    for name in form.writes:
+        with torch.inference_mode():
+            made = form.pick(case())[name]
+        given = form.pick(case()) | {name: made}
+        before = {k: v.clone() for k, v in given.items() if k != "eps"}
+        with pytest.raises(DomainError, match=rf"\(clause {name}\.inference\)$"):
+            bound[form.operation].function(**given)
+        for k, v in before.items():
+            assert torch.equal(given[k].nan_to_num(), v.nan_to_num())
+
+
 def test_fresh_form_has_pytorchs_gradient(bound) -> None:
     x, r, w = (t.requires_grad_() for t in (random(3, 8), random(3, 8, seed=1), random(8, seed=2)))
     norm, total = ops.fused_add_rms_norm(x, r, w, 1e-6)

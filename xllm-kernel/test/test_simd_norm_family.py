@@ -243,6 +243,23 @@ def test_writes_are_counted_so_that_a_backward_pass_notices(ops: Ops, form: Form
             product.sum().backward()
 
 
+def test_inference_tensors_are_written_in_inference_mode_only(ops: Ops, form: Form) -> None:
+    if not form.writes:
+        return
+    for name in form.writes:
+        with torch.inference_mode():
+            made = form.pick(case())[name]
+        given = form.pick(case()) | {name: made}
+        before = {k: v.clone() for k, v in given.items() if k != "eps"}
+        wanted = rf"\]: {name} must not be an inference tensor .*\(clause {name}\.inference\)$"
+        with pytest.raises(RuntimeError, match=wanted):
+            ops[form.operation](**given)
+        assert all(same_bits(given[k], v) for k, v in before.items())
+        with torch.inference_mode():
+            ops[form.operation](**given)
+        assert not same_bits(given[name], before[name])
+
+
 def test_compiled_calls_have_the_same_bits(ops: Ops, form: Form) -> None:
     eager, traced = form.pick(case((9, 65))), form.pick(case((9, 65)))
     op = ops[form.operation]

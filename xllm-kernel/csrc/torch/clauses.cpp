@@ -200,6 +200,15 @@ void Clauses::no_gradient(const Operand& of) const {
          of.named(".gradient"));
 }
 
+void Clauses::writable(const Operand& of) const {
+  if (count_write(of.tensor)) return;
+  refuse(implementation_,
+         of.named(" must not be an inference tensor outside of inference mode, "
+                  "for torch lets nobody write to one there; call it under "
+                  "torch.inference_mode()"),
+         of.named(".inference"));
+}
+
 DType Clauses::rows_and_weight(const Operand& input,
                                const Operand& weight) const {
   at_least_one_dimension(input);

@@ -51,6 +51,8 @@ class Clauses final {
   // From 0 to the largest float32.
   void not_negative_float32(std::string_view name, double value) const;
   void no_gradient(const Operand& of) const;
+  // The last clause of a tensor that is written: counts the write, too.
+  void writable(const Operand& of) const;
 
   // The clauses that every operator on rows with a weight begins with.
   [[nodiscard]] DType rows_and_weight(const Operand& input,

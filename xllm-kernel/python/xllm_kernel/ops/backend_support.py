@@ -52,6 +52,28 @@ def load_kernels(who: str) -> None:
         raise ConfigurationError(f"{who}: {error}") from error
 
 
+def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
+    """Refuse to write to inference tensors outside of inference mode, as PyTorch itself does.
+
+    Args:
+        who: operation and implementation, for the message.
+        **tensors: those that are written, by argument name, in the order of the checks.
+
+    Raises:
+        DomainError: naming the argument.
+    """
+    import torch
+
+    for name, tensor in tensors.items():
+        if tensor.is_inference() and not torch.is_inference_mode_enabled():
+            raise DomainError(
+                f"{who}: {name} must not be an inference tensor outside of inference mode, for "
+                f"torch lets nobody write to one there; call it under torch.inference_mode() "
+                f"(clause {name}.inference)",
+                clause=f"{name}.inference",
+            )
+
+
 def refuse_gradients(who: str, **tensors: torch.Tensor) -> None:
     """Refuse tensors for which a call would have to record a gradient.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from xllm_kernel import register_kernel
-from xllm_kernel.ops.backend_support import refuse_gradients
+from xllm_kernel.ops.backend_support import refuse_gradients, refuse_inference_tensors
 from xllm_kernel.ops.fused_add_rms_norm_inplace import FUSED_ADD_RMS_NORM_INPLACE_CONTRACT
 from xllm_kernel.ops.fused_add_rms_norm_inplace.domain import TORCH_DOMAIN
 
@@ -29,5 +29,6 @@ def fused_add_rms_norm_inplace(
     TORCH_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
     who = f"fused_add_rms_norm_inplace [{_NAME}]"
     refuse_gradients(who, input=input, residual=residual, weight=weight)
+    refuse_inference_tensors(who, input=input, residual=residual)
     residual.add_(input)
     input.copy_(torch.nn.functional.rms_norm(residual, weight.shape, weight, eps))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from xllm_kernel import register_kernel
-from xllm_kernel.ops.backend_support import refuse_gradients
+from xllm_kernel.ops.backend_support import refuse_gradients, refuse_inference_tensors
 from xllm_kernel.ops.rms_norm_out import RMS_NORM_OUT_CONTRACT
 from xllm_kernel.ops.rms_norm_out.domain import TORCH_DOMAIN
 
@@ -27,5 +27,7 @@ def rms_norm_out(
 ) -> None:
     """Check the arguments, call ``torch.nn.functional.rms_norm``, copy its result."""
     TORCH_DOMAIN.check(_NAME, output=output, input=input, weight=weight, eps=eps)
-    refuse_gradients(f"rms_norm_out [{_NAME}]", output=output, input=input, weight=weight)
+    who = f"rms_norm_out [{_NAME}]"
+    refuse_gradients(who, output=output, input=input, weight=weight)
+    refuse_inference_tensors(who, output=output)
     output.copy_(torch.nn.functional.rms_norm(input, weight.shape, weight, eps))
