@@ -62,7 +62,9 @@ def test_verify_what_was_built_its_library(manifest: Manifest, build: Path) -> N
 
 def test_verify_library_missing_named(manifest: Manifest, build: Path) -> None:
     (build / LIBRARY).unlink()
-    with pytest.raises(ArtifactError, match=rf"{LIBRARY}\]: .*no such file; build it again"):
+    with pytest.raises(
+        ArtifactError, match=rf"{LIBRARY}\]: .*no such file; build it again"
+    ):
         _verify(manifest, build)
 
 

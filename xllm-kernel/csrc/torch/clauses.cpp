@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <cfloat>
-#include <vector>
+#include <span>
 
+#include "simd/core/rows.h"
 #include "torch/csrc/stable/library.h"
 
 namespace xllm_kernel::bridge {
@@ -28,6 +29,7 @@ bool is_empty(const TensorFacts& facts) {
   return std::ranges::find(facts.sizes, 0) != facts.sizes.end();
 }
 
+// Of a dtype that the kernels have.
 std::int64_t element_size(const TensorFacts& facts) {
   return facts.dtype == aoti_torch_dtype_float32() ? 4 : 2;
 }
@@ -50,24 +52,6 @@ Range range_of(const Operand& of) {
   return {.begin = begin,
           .end = begin +
                  static_cast<std::uintptr_t>(reach * element_size(of.facts))};
-}
-
-// As simd::RowLayout::rows_apart, which needs a view of what is not yet known
-// to make one.
-bool rows_lie_apart(const TensorFacts& facts) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> leading;
-  for (std::size_t axis = 0; axis + 1 < facts.sizes.size(); ++axis) {
-    if (facts.sizes[axis] == 0) return true;
-    if (facts.sizes[axis] == 1) continue;
-    leading.emplace_back(facts.strides[axis], facts.sizes[axis]);
-  }
-  std::ranges::sort(leading);
-  std::int64_t covered = facts.width();
-  for (const auto& [stride, extent] : leading) {
-    if (stride < covered) return false;
-    covered += stride * (extent - 1);
-  }
-  return true;
 }
 
 }  // namespace
@@ -160,7 +144,15 @@ void Clauses::unit_stride(const Operand& of) const {
 }
 
 void Clauses::rows_apart(const Operand& of) const {
-  if (is_empty(of.facts) || rows_lie_apart(of.facts)) return;
+  if (is_empty(of.facts)) return;
+  TensorView view;
+  require_ok(TensorView::make(
+      of.tensor.const_data_ptr(),
+      std::span(of.facts.sizes.data(), of.facts.sizes.size()),
+      std::span(of.facts.strides.data(), of.facts.strides.size()),
+      kernel_dtype(of), &view));
+  const std::int64_t row_bytes = of.facts.width() * dtype_size(view.dtype());
+  if (simd::RowLayout(view).rows_apart(row_bytes)) return;
   refuse(implementation_,
          of.named("'s rows must lie apart in memory, got strides ") +
              list_text(of.facts.strides) + " for shape " +
