@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -9,19 +10,28 @@ import torch
 
 from xllm_kernel.domain import (
     FLOAT32_MAX,
+    Apart,
     DeviceIs,
     Domain,
     DtypeIn,
     Extent,
     FloatIn,
     Rank,
+    RowsApart,
     SameDevice,
     SameDtype,
     SameExtent,
+    SameShape,
     TensorFacts,
     UnitStride,
 )
 from xllm_kernel.errors import DomainError
+
+
+def _located(first: int, rows: int = 2, where: int = 0) -> TensorFacts:
+    """Rows of four float32 values from an address on."""
+    dense = TensorFacts.contiguous((rows, 4), "float32", "cpu")
+    return dataclasses.replace(dense, memory=(where, first), itemsize=4)
 
 
 def _facts(shape=(2, 4), dtype="float32", device="cpu", strides=None) -> TensorFacts:
@@ -86,6 +96,48 @@ def _facts(shape=(2, 4), dtype="float32", device="cpu", strides=None) -> TensorF
             {"x": _facts((2, 1), strides=(1, 7))},
             {"x": _facts((2, 2), strides=(2, 0))},
             "x.stride(-1) must be 1, got 0",
+        ),
+        (
+            SameShape("x", "y"),
+            {"x": _facts((0, 4)), "y": _facts((0, 4))},
+            {"x": _facts((2, 4)), "y": _facts((1, 2, 4))},
+            "x.shape must equal y.shape ([1, 2, 4]), got [2, 4]",
+        ),
+        (
+            RowsApart("x"),
+            {"x": _facts((3, 2, 4), strides=(4, 12, 1))},
+            {"x": _facts((3, 2, 4), strides=(4, 11, 1))},
+            "x's rows must lie apart in memory, got strides [4, 11, 1] for shape [3, 2, 4]",
+        ),
+        (
+            RowsApart("x"),
+            {"x": _facts((1, 4), strides=(0, 1))},
+            {"x": _facts((2, 4), strides=(0, 1))},
+            "got strides [0, 1]",
+        ),
+        (
+            RowsApart("x"),
+            {"x": _facts((0, 2, 4), strides=(0, 0, 1))},
+            {"x": _facts((2, 4), strides=(3, 1))},
+            "got strides [3, 1]",
+        ),
+        (
+            Apart("x", "y"),
+            {"x": _located(1000), "y": _located(1032)},
+            {"x": _located(1000), "y": _located(1028)},
+            "x must lie apart from y in memory, got 4 bytes that both span",
+        ),
+        (
+            Apart("x", "y"),
+            {"x": _located(1000, where=7), "y": _located(1000, where=8)},
+            {"x": _located(1000, where=7), "y": _located(996, where=7)},
+            "got 28 bytes",
+        ),
+        (
+            Apart("x", "y"),
+            {"x": _located(1000, rows=0), "y": _located(1000)},
+            {"x": _located(1000), "y": _located(1000)},
+            "got 32 bytes",
         ),
         (FloatIn("e", 0.0, 1.0), {"e": 0.0}, {"e": -1e-300}, "at most 1, got -1e-300"),
         (FloatIn("e", 0.0, 1.0), {"e": 1.0}, {"e": math.nextafter(1.0, 2.0)}, "e must be finite"),
@@ -170,3 +222,24 @@ def test_tensor_facts_describe_the_tensor(tensor: torch.Tensor) -> None:
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3, 4), (2, 0, 4), (0,)])
 def test_tensor_facts_contiguous_has_torchs_strides(shape: tuple[int, ...]) -> None:
     assert TensorFacts.contiguous(shape, "float32", "cpu") == TensorFacts.of(torch.empty(shape))
+
+
+def test_apart_without_a_place_in_memory_says_nothing() -> None:
+    assert Apart("x", "y").violation({"x": _facts(), "y": _facts()}) is None
+
+
+def test_tensor_facts_locate_real_fake_and_meta_tensors() -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    whole = torch.empty(4, 6)
+    part = whole[1:, 2:]
+    facts = TensorFacts.of(part, located=True)
+    assert facts.memory == (0, part.data_ptr())
+    assert facts.span == (part.data_ptr(), whole.data_ptr() + 4 * 6 * 4)
+    assert TensorFacts.of(part).memory is None
+    with FakeTensorMode() as mode:
+        fakes = [TensorFacts.of(mode.from_tensor(t), located=True) for t in (whole, part)]
+    assert fakes[0].memory is not None
+    assert fakes[1].memory == (fakes[0].memory[0], part.storage_offset() * 4)
+    meta = torch.empty(2, 3, device="meta")
+    assert TensorFacts.of(meta, located=True).span[1] == 24

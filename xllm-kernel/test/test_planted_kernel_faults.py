@@ -22,17 +22,17 @@ TWO_ULP_IN_ONE_COLUMN = (
     f"    y[{COLUMN}] = static_cast<std::uint16_t>(y[{COLUMN}] + 2);\n  }}\n",
 )
 EPS_OUTSIDE_THE_ROOT = (
-    "rms_norm/variants.h",
+    "core/row_scale.h",
     "1.0F / std::sqrt(sum / static_cast<float>(width) + eps)",
     "1.0F / (std::sqrt(sum / static_cast<float>(width)) + eps)",
 )
 MEAN_WITHOUT_DIVISION = (
-    "rms_norm/variants.h",
+    "core/row_scale.h",
     "sum / static_cast<float>(width) + eps",
     "sum / static_cast<float>(width + 1) + eps",
 )
 WEIGHT_OFF_BY_ONE = (
-    "rms_norm/kernel.h",
+    "core/row_kernels.h",
     "mul(mul(Format::load(x + at), scale),\n"
     "                              Format::load(weight + at))",
     "add(mul(mul(Format::load(x + at), scale), Format::load(weight + at)),\n"

@@ -63,6 +63,8 @@ def mentions(root: Path) -> list[str]:
 def test_shared_files_name_no_operator() -> None:
     names = {p.name for p in shared_files(PACKAGE_ROOT)}
     assert {"registry.py", "runtime.py", "selection.py", "verify.py", "report.py"} <= names
+    assert {"row_kernels.h", "row_scale.h", "operands.h", "variants.h", "clauses.cpp"} <= names
+    assert {"rows.h", "row_clauses.py", "backend_support.py"} <= names
     assert mentions(PACKAGE_ROOT) == []
 
 

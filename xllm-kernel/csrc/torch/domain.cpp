@@ -126,4 +126,20 @@ bool needs_gradient(const torch::stable::Tensor& tensor) {
   return !torch::stable::detail::to<bool>(stack[0]);
 }
 
+bool count_write(const torch::stable::Tensor& tensor) {
+  // The stable ABI has no call for it; every in-place operator of torch counts,
+  // and this one changes nothing.
+  std::array<StableIValue, 3> stack{
+      torch::stable::detail::from(tensor),
+      torch::stable::detail::from(std::int64_t{0}),
+      torch::stable::detail::from(std::int64_t{0})};
+  if (torch_call_dispatcher("aten::transpose_", "", stack.data(),
+                            TORCH_ABI_VERSION) != 0) {
+    return false;
+  }
+  // The result is the tensor again, and ours to release.
+  static_cast<void>(torch::stable::detail::to<torch::stable::Tensor>(stack[0]));
+  return true;
+}
+
 }  // namespace xllm_kernel::bridge

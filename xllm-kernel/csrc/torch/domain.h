@@ -52,4 +52,10 @@ struct TensorFacts {
 // where grad mode is off.
 [[nodiscard]] bool needs_gradient(const torch::stable::Tensor& tensor);
 
+// Counts a write that is about to happen, so that a backward pass that saved
+// the tensor earlier refuses to run on what stands there then. Returns false
+// where torch itself lets nobody write: an inference tensor outside inference
+// mode.
+[[nodiscard]] bool count_write(const torch::stable::Tensor& tensor);
+
 }  // namespace xllm_kernel::bridge

@@ -37,6 +37,14 @@ enum class Status : std::int32_t {
   kOutputStride,
   kOutputOverlap,
   kRowRange,
+  kResidualShape,
+  kResidualDType,
+  kResidualStride,
+  kSumShape,
+  kSumDType,
+  kSumStride,
+  kOutputAlias,
+  kSumAlias,
 };
 
 // One sentence in static storage: what must hold.

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.registry import OpContract
 
-_BUILTINS: tuple[str, ...] = ("xllm_kernel.ops.rms_norm",)
+_BUILTINS: tuple[str, ...] = (
+    "xllm_kernel.ops.rms_norm",
+    "xllm_kernel.ops.rms_norm_out",
+    "xllm_kernel.ops.fused_add_rms_norm",
+    "xllm_kernel.ops.fused_add_rms_norm_inplace",
+)
 
 
 @dataclass(frozen=True, slots=True)

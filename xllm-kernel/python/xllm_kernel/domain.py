@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from xllm_kernel.errors import DomainError
@@ -27,6 +27,9 @@ class TensorFacts:
         dtype: name without a framework's prefix, e.g. ``"bfloat16"``.
         device: e.g. ``"cpu"`` or ``"npu:0"``.
         offset: distance of the first element from the storage's start, in elements.
+        memory: what addresses count from (0: the address space; else a storage), and the first
+            element's address; None where nobody asked or there is no memory.
+        itemsize: bytes of one element; 0 where nobody asked.
     """
 
     shape: tuple[int, ...]
@@ -34,6 +37,19 @@ class TensorFacts:
     dtype: str
     device: str
     offset: int = 0
+    memory: tuple[int, int] | None = field(default=None, compare=False)
+    itemsize: int = field(default=0, compare=False)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First byte that the elements can touch, and one past the last; equal for none."""
+        if self.memory is None or any(extent == 0 for extent in self.shape):
+            return (0, 0)
+        reach = 1
+        for extent, stride in zip(self.shape, self.strides, strict=True):
+            reach += (extent - 1) * stride
+        first = self.memory[1]
+        return (first, first + reach * self.itemsize)
 
     @classmethod
     def contiguous(cls, shape: tuple[int, ...], dtype: str, device: str) -> TensorFacts:
@@ -46,15 +62,35 @@ class TensorFacts:
         return cls(tuple(shape), tuple(reversed(strides)), dtype, device)
 
     @classmethod
-    def of(cls, tensor: Any) -> TensorFacts:
-        """Describe a Torch tensor, fake and symbolic ones included."""
+    def of(cls, tensor: Any, *, located: bool = False) -> TensorFacts:
+        """Describe a Torch tensor, fake and symbolic ones included.
+
+        Args:
+            tensor: the tensor.
+            located: whether to say where in memory it lies, too.
+        """
         return cls(
             shape=tuple(tensor.shape),
             strides=tensor.stride(),
             dtype=str(tensor.dtype).removeprefix("torch."),
             device=str(tensor.device),
             offset=tensor.storage_offset(),
+            memory=_memory_of(tensor) if located else None,
+            itemsize=tensor.element_size() if located else 0,
         )
+
+
+def _memory_of(tensor: Any) -> tuple[int, int] | None:
+    """Locate a tensor's first element: in the address space, or for a fake inside its storage."""
+    try:
+        storage = tensor.untyped_storage()
+        start: int = tensor.storage_offset() * tensor.element_size()
+        # What has no bytes behind it: a fake of another device, or a tensor on meta.
+        if hasattr(tensor, "fake_mode") or tensor.is_meta:
+            return (storage._cdata, start)
+        return (0, storage.data_ptr() + start)
+    except (RuntimeError, NotImplementedError):
+        return None  # traced or wrapped, with no storage of its own
 
 
 Facts = Mapping[str, Any]
@@ -247,6 +283,73 @@ class UnitStride(Clause):
 
 
 @dataclass(frozen=True, slots=True)
+class SameShape(Clause):
+    """Two tensors have the same extents."""
+
+    other: str
+
+    def _label(self) -> str:
+        return "shape"
+
+    def _must(self) -> str:
+        return f"{self.argument}.shape must equal {self.other}.shape"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        shape, wanted = list(facts[self.argument].shape), list(facts[self.other].shape)
+        return None if shape == wanted else f" ({wanted}), got {shape}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsApart(Clause):
+    """No two rows, along the last dimension, share an element; needs a last stride of 1.
+
+    May refuse rows that interleave without touching; never accepts rows that touch.
+    """
+
+    def _label(self) -> str:
+        return "rows"
+
+    def _must(self) -> str:
+        return f"{self.argument}'s rows must lie apart in memory"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        tensor = facts[self.argument]
+        if any(extent == 0 for extent in tensor.shape):
+            return None
+        covered = tensor.shape[-1]
+        leading = zip(tensor.strides[:-1], tensor.shape[:-1], strict=True)
+        # By growing stride, each dimension must step over all that the smaller ones cover.
+        for stride, extent in sorted((s, e) for s, e in leading if e != 1):
+            if stride < covered:
+                return f", got strides {list(tensor.strides)} for shape {list(tensor.shape)}"
+            covered += stride * (extent - 1)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Apart(Clause):
+    """The ranges of bytes between two tensors' first and last elements share none."""
+
+    other: str
+
+    def _label(self) -> str:
+        return f"apart_from_{self.other}"
+
+    def _must(self) -> str:
+        return f"{self.argument} must lie apart from {self.other} in memory"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        mine, theirs = facts[self.argument], facts[self.other]
+        if mine.memory is None or theirs.memory is None or mine.memory[0] != theirs.memory[0]:
+            return None
+        (begin, end), (other_begin, other_end) = mine.span, theirs.span
+        shared = min(end, other_end) - max(begin, other_begin)
+        if shared <= 0:
+            return None
+        return f", got {shared} bytes that both span; pass a buffer of its own"
+
+
+@dataclass(frozen=True, slots=True)
 class FloatIn(Clause):
     """A number is finite and lies in a closed interval."""
 
@@ -316,8 +419,9 @@ class Domain:
         """
         violation = self._wrong_type(arguments)
         if violation is None:
+            located = any(isinstance(clause, Apart) for clause in self.clauses)
             facts = {
-                name: TensorFacts.of(value) if name in self.tensors else value
+                name: TensorFacts.of(value, located=located) if name in self.tensors else value
                 for name, value in arguments.items()
             }
             violation = self.violation(facts)

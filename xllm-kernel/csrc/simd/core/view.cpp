@@ -117,6 +117,26 @@ const char* status_message(Status status) noexcept {
       return "output's last stride must be 1 and its rows must be apart";
     case Status::kOutputOverlap:
       return "output's bytes must be apart from those of input and weight";
+    case Status::kResidualShape:
+      return "residual must have input's extents";
+    case Status::kResidualDType:
+      return "residual must have input's dtype";
+    case Status::kResidualStride:
+      return "residual's last stride must be 1";
+    case Status::kSumShape:
+      return "sum must have input's extents";
+    case Status::kSumDType:
+      return "sum must have input's dtype";
+    case Status::kSumStride:
+      return "sum's last stride must be 1 and its rows must be apart";
+    case Status::kOutputAlias:
+      return "output must be the very same tensor as input, or its bytes apart "
+             "from those of input; they must be apart from those of sum, "
+             "residual and weight";
+    case Status::kSumAlias:
+      return "sum must be the very same tensor as residual, or its bytes apart "
+             "from those of residual; they must be apart from those of input "
+             "and weight";
     case Status::kRowRange:
       return "the range must lie within the rows: 0 <= begin <= end <= rows";
   }

@@ -2,14 +2,13 @@
 // tests both follow it. Checks no argument.
 #pragma once
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
-#include "simd/core/levels.h"
+#include "simd/core/row_scale.h"
 #include "simd/core/rows.h"
-#include "xllm_kernel/core.h"
+#include "simd/core/variants.h"
 
 namespace xllm_kernel::simd {
 
@@ -25,20 +24,9 @@ struct RmsNormTask {
 
 using RmsNormKernel = void (*)(RmsNormTask task) noexcept;
 
-struct RmsNormVariant {
-  Level level;
-  DType dtype;
-  RmsNormKernel kernel;
-};
+using RmsNormVariant = Variant<RmsNormKernel>;
 
 [[nodiscard]] std::span<const RmsNormVariant> rms_norm_variants() noexcept;
-
-// The factor of a row from its sum of squares. A width over 2^24 is rounded to
-// fp32, at every level alike.
-[[nodiscard]] inline float row_scale(float sum, std::int64_t width,
-                                     float eps) noexcept {
-  return 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
-}
 
 namespace scalar {
 void rms_norm_fp32(RmsNormTask task) noexcept;

@@ -51,12 +51,17 @@ def microseconds(value: object) -> str:
     return f"{value:.{digits}f}"
 
 
+def _reset(row: Row) -> str:
+    return microseconds(_column(row, "reset_us").get("median"))
+
+
 COLUMNS: Columns = (
     ("median us", _wall("median")),
     ("p90", _wall("p90")),
     ("min", _wall("minimum")),
     ("MAD", _wall("median_absolute_deviation")),
     ("empty", _empty),
+    ("reset", _reset),
     ("device", _others),
     ("samples", _samples),
 )

@@ -7,14 +7,19 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 from typing import Any
 
 from xllm_kernel.benchmark.sampling import Clock, Sampling
 from xllm_kernel.benchmark.statistics import summarize
 from xllm_kernel.numerics.case_run import MeasurementError
+from xllm_kernel.numerics.suite import Reset
 from xllm_kernel.platforms import Platform
 from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
+
+_RESET = "reset_us"
+_BEFORE = {True: "every call", False: "every sample"}
 
 
 class Timing:
@@ -29,24 +34,32 @@ class Timing:
         """
         self._sampling, self._clock = sampling, clock
 
-    def refusal(self, plan: PreparedKernel) -> str | None:
-        """Refuse operators that write to their inputs: each call would see other data."""
+    def refusal(self, plan: PreparedKernel, reset: Reset | None = None) -> str | None:
+        """Refuse operators that write to their inputs and are not reset: each call sees other data.
+
+        Args:
+            plan: the implementation.
+            reset: what the suite declares for its cases.
+        """
         mutates = plan.spec.contract.mutates
-        if not mutates:
+        if not mutates or reset is not None:
             return None
         return (
-            f"its contract mutates {', '.join(mutates)}, and cases have no way yet to reset inputs "
-            "between calls; it cannot be timed"
+            f"its contract mutates {', '.join(mutates)}, and its suite declares no reset that puts "
+            "them back between calls; it cannot be timed"
         )
 
-    def run(self, platform: Platform, captured: Captured) -> Mapping[str, Any]:
+    def run(
+        self, platform: Platform, captured: Captured, reset: Reset | None = None
+    ) -> Mapping[str, Any]:
         """Return the statistics of every column, and those of an empty callable.
 
         Args:
             platform: measures.
             captured: a unit whose outputs were validated.
+            reset: runs between timed calls or samples; its own cost is the column ``reset_us``.
         """
-        measure = partial(self._measure, platform, captured)
+        measure = partial(self._measure, platform, captured, reset)
         # Both in one loop, with one count of calls: what the loop itself costs is then visible.
         empty = Captured(calls=captured.calls, replay=_nothing, outputs=list)
         with _no_collection():
@@ -54,22 +67,48 @@ class Timing:
             samples = self._sampling.take(measure, count, self._clock)
             taken = len(next(iter(samples.values()), ()))
             beside = Sampling(iterations=count, repeats=taken)
-            idle = beside.take(partial(self._measure, platform, empty), count, self._clock)
+            alike = None if reset is None else Reset(_nothing, reset.every_call)
+            idle = beside.take(partial(self._measure, platform, empty, alike), count, self._clock)
         return {
             "calls_a_replay": captured.calls,
             "iterations": count,
             "repeats": taken,
+            **({} if reset is None else {"reset_before": _BEFORE[reset.every_call]}),
             **{name: summarize(values) for name, values in samples.items()},
-            "empty_callable": {name: summarize(values) for name, values in idle.items()},
+            "empty_callable": {
+                name: summarize(values) for name, values in idle.items() if name != _RESET
+            },
         }
 
-    def _measure(self, platform: Platform, captured: Captured, count: int) -> dict[str, float]:
-        sample = platform.measure(captured, count, self._clock)
+    def _measure(
+        self, platform: Platform, captured: Captured, reset: Reset | None, count: int
+    ) -> dict[str, float]:
+        """Take one sample; with a reset before every call, of calls that are timed one by one."""
+        if reset is None:
+            sample = platform.measure(captured, count, self._clock)
+        elif not reset.every_call:
+            spent = self._put_back(platform, reset)
+            sample = platform.measure(captured, count, self._clock) | {_RESET: spent}
+        else:
+            sample = {}
+            for _ in repeat(None, count):
+                spent = self._put_back(platform, reset)
+                one = platform.measure(captured, 1, self._clock) | {_RESET: spent}
+                for name, value in one.items():
+                    sample[name] = sample.get(name, 0.0) + value
+            sample = {name: value / count for name, value in sample.items()}
         if sample.get("wall_us", 0.0) <= 0.0:
             raise MeasurementError(
                 f"the clock did not advance over {count} replays; raise --iterations"
             )
         return sample
+
+    def _put_back(self, platform: Platform, reset: Reset) -> float:
+        """Restore what calls write to and return the microseconds that it took."""
+        begin = self._clock()
+        reset.function()
+        platform.synchronize()
+        return (self._clock() - begin) / 1e3
 
 
 def _nothing() -> None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from xllm_kernel.errors import KernelError
 from xllm_kernel.numerics.report import Row
-from xllm_kernel.numerics.suite import KernelCase, PreparedCase, ZeroArgument
+from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
 from xllm_kernel.platforms import Platform
 from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
@@ -23,15 +23,21 @@ from xllm_kernel.registry import PreparedKernel
 class Stage(Protocol):
     """What a command does with a case that passed; the benchmark's is timing."""
 
-    def refusal(self, plan: PreparedKernel) -> str | None:
+    def refusal(self, plan: PreparedKernel, reset: Reset | None = None) -> str | None:
         """Return why the implementation cannot go through the stage, or None."""
 
-    def run(self, platform: Platform, captured: Captured) -> Mapping[str, Any]:
+    def run(
+        self, platform: Platform, captured: Captured, reset: Reset | None = None
+    ) -> Mapping[str, Any]:
         """Return the row's timings."""
 
 
 class MeasurementError(KernelError):
     """The measurement itself failed; the implementation did nothing wrong."""
+
+
+class RefusedError(KernelError):
+    """The command cannot treat this implementation at all."""
 
 
 class CaseEndedError(Exception):
@@ -111,27 +117,55 @@ class CaseRun:
         with _step(row, "prepare", "preparation_s", crashed=False):
             prepared = case.prepare(self._plan)
         row.metadata = prepared.metadata
+        refusal = self._stage.refusal(self._plan, prepared.reset) if self._stage else None
+        if refusal is not None:
+            raise RefusedError(f"{self._plan.spec.name}: {refusal}")
+        self._put_back(row, prepared)
         _validate(row, "function", prepared, prepared.function)
         with _step(row, "warmup", "warmup_s"):
-            warm_up(prepared.function, self._warmup)
+            warm_up(partial(self._call_afresh, prepared), self._warmup)
             self._platform.synchronize()
+        self._put_back(row, prepared)
         with _step(row, "capture", "capture_s"):
             captured = self._platform.capture(prepared.function, self._mode)
+        if prepared.reset is not None and captured.calls != 1:
+            reason = (
+                f"mode '{self._mode}' runs {captured.calls} calls as one, and the arguments that "
+                "they write cannot be put back between them"
+            )
+            raise CaseEndedError("not_applicable", "support", reason)
         self._validate_captured(row, "captured", prepared, captured)
         if self._stage is None:
             return
         with _step(row, "timing", "timing_s"):
-            row.timings = self._stage.run(self._platform, captured)
+            row.timings = self._stage.run(self._platform, captured, prepared.reset)
         self._validate_captured(row, "after_timing", prepared, captured)
+
+    def _put_back(self, row: Row, prepared: PreparedCase) -> None:
+        """Restore the arguments that calls write to; a case without a reset has none."""
+        if prepared.reset is None:
+            return
+        with _step(row, "reset", "reset_s", crashed=False):
+            prepared.reset.function()
+            self._platform.synchronize()
+
+    def _call_afresh(self, prepared: PreparedCase) -> object:
+        if prepared.reset is not None:
+            prepared.reset.function()
+        return prepared.function()
 
     def _validate_captured(
         self, row: Row, phase: str, prepared: PreparedCase, captured: Captured
     ) -> None:
         """Replay once and judge every output that is then there."""
+        self._put_back(row, prepared)
         with _step(row, "replay", "replay_s"):
-            captured.replay()
-            self._platform.synchronize()
+            # A unit that makes its call when asked for outputs would write to written arguments.
+            if prepared.reset is None or captured.outlasting:
+                captured.replay()
+                self._platform.synchronize()
             outputs = captured.outputs()
+            self._platform.synchronize()
         if len(outputs) != captured.calls:
             reason = f"a replay makes {captured.calls} calls, but has {len(outputs)} outputs"
             raise CaseEndedError("error", "replay", reason)

@@ -7,7 +7,12 @@ import importlib
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.numerics.suite import OperationSuite
 
-_BUILTINS: tuple[str, ...] = ("xllm_kernel.numerics.rms_norm",)
+_BUILTINS: tuple[str, ...] = (
+    "xllm_kernel.numerics.rms_norm",
+    "xllm_kernel.numerics.rms_norm_out",
+    "xllm_kernel.numerics.fused_add_rms_norm",
+    "xllm_kernel.numerics.fused_add_rms_norm_inplace",
+)
 
 
 def suites() -> dict[str, OperationSuite]:

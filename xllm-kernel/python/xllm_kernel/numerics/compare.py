@@ -68,15 +68,20 @@ def flatten(structure: object, path: str = "output") -> Leaves:
 
 
 def judge(
-    function: Callable[[], object], expected: object, guard: ArgumentGuard, aliases: bool = False
+    function: Callable[[], object],
+    expected: object,
+    guard: ArgumentGuard,
+    aliases: bool = False,
+    written: Mapping[str, Expected] | None = None,
 ) -> dict[str, Any]:
     """Call a function once and judge what it returns and what it did.
 
     Args:
         function: the callable under test, without arguments.
-        expected: ``Expected`` leaves in the structure that the result must have.
+        expected: ``Expected`` leaves in the structure that the result must have; None for nothing.
         guard: the arguments, as they were made.
         aliases: whether the contract lets outputs share storage with arguments.
+        written: what must stand in the arguments that the contract mutates, by name.
 
     Returns:
         ``status``, ``check`` and ``reason`` of the first failure, ``checks`` with the word on each
@@ -86,7 +91,8 @@ def judge(
     checks = dict.fromkeys(CHECKS, "not_run")
     outputs: list[dict[str, Any]] = []
     failures: list[tuple[str, str]] = []
-    for check, reason in _compare(result, expected, outputs):
+    standing = [(name, guard.argument(name), want) for name, want in (written or {}).items()]
+    for check, reason in _compare(result, expected, standing, outputs):
         checks[check] = "passed" if reason is None else "failed"
         if reason is not None:
             failures.append((check, reason))
@@ -109,7 +115,7 @@ def judge(
 
 
 def _compare(
-    result: object, expected: object, outputs: list[dict[str, Any]]
+    result: object, expected: object, standing: _Pairs, outputs: list[dict[str, Any]]
 ) -> Iterator[tuple[str, str | None]]:
     """Run the checks on values in order, up to the first that fails; yield each word."""
     reason = _structure(result, expected, "output")
@@ -117,7 +123,9 @@ def _compare(
     if reason is not None:
         return
     got = dict(flatten(result))
-    pairs: _Pairs = [(path, got[path], want) for path, want in flatten(expected)]
+    returned = [] if expected is None else flatten(expected)
+    pairs: _Pairs = [(path, got[path], want) for path, want in returned]
+    pairs += [(f"argument '{name}'", tensor, want) for name, tensor, want in standing]
     for check, look in _CHECKS_BY_TENSOR:
         reason = _first(look(path, leaf, want) for path, leaf, want in pairs)
         yield check, reason
@@ -144,6 +152,8 @@ def _structure(result: object, expected: object, path: str) -> str | None:
         if type(result) is torch.Tensor and result.layout == torch.strided:
             return None
         return f"{path} must be a plain dense tensor, got {type(result).__name__}"
+    if expected is None:
+        return None if result is None else f"{path} must be None, got {type(result).__name__}"
     if isinstance(expected, Mapping):
         if not isinstance(result, Mapping) or set(result) != set(expected):
             got = list(result) if isinstance(result, Mapping) else type(result).__name__

@@ -59,6 +59,19 @@ def reference(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Te
     return output
 
 
+def rounded_sum(input: torch.Tensor, residual: torch.Tensor) -> torch.Tensor:
+    """Return input + residual, added in float32 and rounded to the dtype once, dense.
+
+    It is the correctly rounded exact sum: two roundings of a sum of 16-bit values equal one, since
+    float32 has more than twice their bits.
+
+    Args:
+        input: on the CPU.
+        residual: like it.
+    """
+    return (input.float() + residual.float()).to(input.dtype).contiguous()
+
+
 def baseline(input: torch.Tensor, weight: torch.Tensor, eps: float, order: Order) -> torch.Tensor:
     """Return the contract's computation done the obvious way: float32 throughout, rounded once.
 

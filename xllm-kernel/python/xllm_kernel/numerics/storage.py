@@ -25,6 +25,19 @@ def overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
     return a.data_ptr() < b.data_ptr() + b.nbytes() and b.data_ptr() < a.data_ptr() + a.nbytes()
 
 
+def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Mark, of a tensor's whole storage, the bytes that its elements occupy."""
+    import torch
+
+    integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    mark = torch.zeros(
+        tensor.untyped_storage().nbytes(), dtype=torch.uint8, device=tensor.device
+    ).untyped_storage()
+    elements = torch.empty(0, dtype=integers[tensor.element_size()], device=tensor.device)
+    elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride()).fill_(-1)
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(mark) != 0
+
+
 class ArgumentGuard:
     """Remembers arguments as they were made, to tell later what was done to them.
 
@@ -32,30 +45,52 @@ class ArgumentGuard:
     a timed one for instance, is seen by the next check.
     """
 
-    def __init__(self, arguments: Mapping[str, torch.Tensor], mutates: Iterable[str] = ()) -> None:
-        """Copy every argument that the contract does not let the operator write.
+    def __init__(
+        self,
+        arguments: Mapping[str, torch.Tensor],
+        mutates: Iterable[str] = (),
+        changes: Iterable[str] = (),
+    ) -> None:
+        """Copy the storage of every argument.
 
         Args:
             arguments: tensors by argument name.
-            mutates: names the operator may write to.
+            mutates: names of those that the contract lets the operator write, at their elements.
+            changes: those of them whose bytes this case must change.
         """
         self._arguments = dict(arguments)
-        allowed = frozenset(mutates)
-        self._before = {
-            name: storage_bytes(tensor).clone()
-            for name, tensor in arguments.items()
-            if name not in allowed
-        }
+        self._mutates = frozenset(mutates) & frozenset(arguments)
+        self._changes = frozenset(changes)
+        self._before = {name: storage_bytes(t).clone() for name, t in arguments.items()}
+
+    def argument(self, name: str) -> torch.Tensor:
+        """Return an argument, with what stands in it now."""
+        return self._arguments[name]
+
+    def reset(self) -> None:
+        """Restore the whole storage of every argument that may be written."""
+        for name in self._mutates:
+            storage_bytes(self._arguments[name]).copy_(self._before[name])
 
     def mutation(self) -> str | None:
-        """Return a sentence about the first argument that was written to, or None."""
+        """Return a sentence about the first argument that was wrongly written, or left, or None."""
         for name, before in self._before.items():
             now = storage_bytes(self._arguments[name])
             if now.numel() != before.numel():
                 return f"argument '{name}' was resized from {before.numel()} to {now.numel()} bytes"
-            if not now.equal(before):
-                byte = int((now != before).nonzero()[0])
-                return f"argument '{name}' was written to: byte {byte} of its storage changed"
+            wrong = now != before
+            if name in self._mutates:
+                if name in self._changes and not bool(wrong.any()):
+                    return f"argument '{name}' must be written to, but none of its bytes changed"
+                wrong &= ~_element_bytes(self._arguments[name])
+                place = "outside of its elements"
+            else:
+                place = "though the contract does not let it be"
+            if bool(wrong.any()):
+                byte = int(wrong.nonzero()[0])
+                return (
+                    f"argument '{name}' was written to {place}: byte {byte} of its storage changed"
+                )
         return None
 
     def alias(self, outputs: Iterable[tuple[str, torch.Tensor]]) -> str | None:

@@ -16,20 +16,40 @@ ZeroArgument = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """Puts back what a case's operator writes to, so that every call sees the same arguments.
+
+    Attributes:
+        function: restores every argument that the contract mutates, byte for byte. Runners call it
+            before each validated call, and outside of every timed span.
+        every_call: whether it must run before each timed call too. False only where no call reads
+            what an earlier one wrote, as a buffer that is overwritten whole: then it runs once
+            before each sample.
+    """
+
+    function: ZeroArgument
+    every_call: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedCase:
     """A case with its inputs in place.
 
     Attributes:
-        function: binds inputs, scalars and implementation; it must be safe to call again and again.
+        function: binds inputs, scalars and implementation; it must be safe to call again and again,
+            once ``reset`` has run where there is one.
         validate: calls the function it is given once, and returns a mapping with ``status``
             (``passed`` or ``failed``) and whatever explains it. It must judge that function's
             result and no other: in graph modes the function reads what a replay wrote.
         metadata: facts about the inputs as JSON values, e.g. strides.
+        reset: what an operator that mutates its arguments needs to be called again; without it the
+            benchmark refuses such an operator.
     """
 
     function: ZeroArgument
     validate: Callable[[ZeroArgument], Mapping[str, Any]]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    reset: Reset | None = None
 
 
 class KernelCase(Protocol):

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from types import FrameType
 from typing import Any
 
-from xllm_kernel.errors import ConfigurationError, DependencyAbsentError, KernelError
+from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
 from xllm_kernel.numerics import render
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, Stage
+from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
 from xllm_kernel.numerics.report import Report, Row
 from xllm_kernel.numerics.suite import KernelCase
 from xllm_kernel.platforms import Platform, get_platform
@@ -32,10 +32,6 @@ EXIT_INTERRUPTED = 130
 
 # After these, a graph or the device itself may be unusable: later cases would only echo the fault.
 _LAST_STAGES = ("capture", "replay")
-
-
-class _RefusedError(KernelError):
-    """The command cannot treat this implementation at all."""
 
 
 def run(
@@ -79,7 +75,7 @@ def execute(request: Request, report: Report, columns: render.Columns, stage: St
         report.finish("error", EXIT_COULD_NOT_RUN, str(error))
     except ConfigurationError as error:
         report.finish("error", EXIT_USAGE, str(error))
-    except _RefusedError as error:
+    except RefusedError as error:
         report.finish("not_run", EXIT_COULD_NOT_RUN, str(error))
     except Exception as error:  # noqa: BLE001 (reported, and the report must be complete)
         traceback.print_exc()
@@ -107,9 +103,6 @@ def _execute(
     report.evidence = platform.evidence
     report.receipt = Receipt.of(plan).as_dict()
     report.environment.update(platform.environment())
-    refusal = stage.refusal(plan) if stage is not None else None
-    if refusal is not None:
-        raise _RefusedError(f"{plan.spec.name}: {refusal}")
     report.write(render.markdown(report, columns))
     runner = CaseRun(platform, plan, request.mode, request.warmup, stage)
     progress = render.Progress(len(cases), sys.stderr)

@@ -128,7 +128,7 @@ TEST_F(View, test_make_refused_leaves_view_alone) {
 
 TEST(Status, test_message_every_status_its_own) {
   std::vector<std::string> seen;
-  for (int n = 0; n <= static_cast<int>(Status::kRowRange); ++n) {
+  for (int n = 0; n <= static_cast<int>(Status::kSumAlias); ++n) {
     const std::string text = status_message(static_cast<Status>(n));
     EXPECT_NE(text, "unknown status") << n;
     for (const std::string& other : seen) EXPECT_NE(text, other);

@@ -15,6 +15,7 @@
 #include "simd/core/block.h"
 #include "simd/rms_norm/variants.h"
 #include "support/formats.h"
+#include "support/kernels.h"
 #include "support/tensor.h"
 #include "xllm_kernel/rms_norm.h"
 
@@ -93,22 +94,6 @@ inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
                   .eps = static_cast<float>(eps)});
 }
 
-inline bool machine_has(simd::Level level) {
-  for (const simd::LevelInfo& info : simd::levels()) {
-    if (info.level == level) {
-      return info.available(simd::features_from(simd::read_cpuid()));
-    }
-  }
-  return false;
-}
-
-inline std::string level_name(simd::Level level) {
-  for (const simd::LevelInfo& info : simd::levels()) {
-    if (info.level == level) return info.name;
-  }
-  return "unnamed";
-}
-
 // Base of tests over the whole table.
 class EveryKernel : public testing::TestWithParam<simd::RmsNormVariant> {
  protected:
@@ -126,26 +111,6 @@ class EveryKernel : public testing::TestWithParam<simd::RmsNormVariant> {
 inline std::string kernel_name(
     const testing::TestParamInfo<simd::RmsNormVariant>& info) {
   return level_name(info.param.level) + "_" + format_of(info.param.dtype).name;
-}
-
-inline Tensor random_tensor(const Format& format, const Extents& extents,
-                            unsigned seed, double scale = 1.0,
-                            Flush flush = Flush::kBack) {
-  Tensor tensor(format, extents, flush);
-  std::mt19937 generator(seed);
-  std::normal_distribution<double> normal(0.0, scale);
-  tensor.fill([&](auto, auto) { return normal(generator); });
-  return tensor;
-}
-
-inline void expect_same_bits(const Tensor& a, const Tensor& b) {
-  for (std::int64_t row = 0; row < a.rows(); ++row) {
-    for (std::int64_t i = 0; i < a.width(); ++i) {
-      ASSERT_EQ(a.bits(row, i), b.bits(row, i))
-          << a.format().name << " row " << row << ", column " << i << " of "
-          << a.width();
-    }
-  }
 }
 
 }  // namespace xllm_kernel::test

@@ -1,0 +1,133 @@
+// xllm_kernel::simd_fused_add_rms_norm and simd_fused_add_rms_norm_inplace:
+// check their arguments and spread the rows over torch's own threads. Hold no
+// arithmetic.
+#include "xllm_kernel/fused_add_rms_norm.h"
+
+#include <tuple>
+
+#include "torch/clauses.h"
+#include "torch/csrc/stable/library.h"
+#include "torch/rows.h"
+
+namespace xllm_kernel::bridge {
+
+namespace {
+
+using torch::stable::Tensor;
+
+constexpr Implementation kFresh{"fused_add_rms_norm",
+                                "cpu.simd.fused_add_rms_norm"};
+constexpr Implementation kInPlace{"fused_add_rms_norm_inplace",
+                                  "cpu.simd.fused_add_rms_norm_inplace"};
+
+// What both forms ask, in the order of the domains.
+DType check_forms(const Clauses& clauses, const Operand& input,
+                  const Operand& residual, const Operand& weight, double eps) {
+  const DType dtype = clauses.rows_and_weight(input, weight);
+  clauses.same_shape(residual, input);
+  clauses.same_dtype(residual, input);
+  clauses.same_device(residual, input);
+  clauses.unit_stride(input);
+  clauses.unit_stride(residual);
+  clauses.unit_stride(weight);
+  clauses.not_negative_float32("eps", eps);
+  return dtype;
+}
+
+void check_gradients(const Clauses& clauses, const Operand& input,
+                     const Operand& residual, const Operand& weight) {
+  clauses.no_gradient(input);
+  clauses.no_gradient(residual);
+  clauses.no_gradient(weight);
+}
+
+struct Operands {
+  const Operand& output;
+  const Operand& sum;
+  const Operand& input;
+  const Operand& residual;
+  const Operand& weight;
+};
+
+void add_and_normalise(const Clauses& clauses, const Operands& of, double eps,
+                       DType dtype) {
+  const std::int64_t width = of.input.facts.width();
+  const std::int64_t rows = of.input.tensor.numel() / width;
+  if (rows == 0) return;
+  const MutableTensorView output = write_view(clauses, of.output, dtype);
+  const MutableTensorView sum = write_view(clauses, of.sum, dtype);
+  const TensorView input = read_view(clauses, of.input, dtype);
+  const TensorView residual = read_view(clauses, of.residual, dtype);
+  const TensorView weight = read_view(clauses, of.weight, dtype);
+  clauses.require_ok(spread_rows(rows, width, [&](RowRange range) {
+    return fused_add_rms_norm(output, sum, input, residual, weight, eps, range);
+  }));
+}
+
+std::tuple<Tensor, Tensor> simd_fused_add_rms_norm(const Tensor& input,
+                                                   const Tensor& residual,
+                                                   const Tensor& weight,
+                                                   double eps) {
+  const Clauses clauses(kFresh);
+  const Operand in("input", input);
+  const Operand carried("residual", residual);
+  const Operand by("weight", weight);
+  const DType dtype = check_forms(clauses, in, carried, by, eps);
+  check_gradients(clauses, in, carried, by);
+  Tensor norm = new_like(in.facts);
+  Tensor sum = new_like(in.facts);
+  add_and_normalise(
+      clauses, {Operand("norm", norm), Operand("sum", sum), in, carried, by},
+      eps, dtype);
+  return {norm, sum};
+}
+
+void simd_fused_add_rms_norm_inplace(const Tensor& input,
+                                     const Tensor& residual,
+                                     const Tensor& weight, double eps) {
+  const Clauses clauses(kInPlace);
+  const Operand in("input", input);
+  const Operand carried("residual", residual);
+  const Operand by("weight", weight);
+  const DType dtype = check_forms(clauses, in, carried, by, eps);
+  clauses.rows_apart(in);
+  clauses.rows_apart(carried);
+  clauses.apart(in, carried);
+  clauses.apart(in, by);
+  clauses.apart(carried, by);
+  check_gradients(clauses, in, carried, by);
+  clauses.writable(in);
+  clauses.writable(carried);
+  add_and_normalise(clauses, {in, carried, in, carried, by}, eps, dtype);
+}
+
+}  // namespace
+
+}  // namespace xllm_kernel::bridge
+
+STABLE_TORCH_LIBRARY_FRAGMENT(xllm_kernel, library) {
+  library.def(
+      "simd_fused_add_rms_norm(Tensor input, Tensor residual, Tensor weight, "
+      "float eps) -> (Tensor, Tensor)");
+  library.def(
+      "simd_fused_add_rms_norm_inplace(Tensor(a!) input, Tensor(b!) residual, "
+      "Tensor weight, float eps) -> ()");
+}
+
+STABLE_TORCH_LIBRARY_IMPL(xllm_kernel, CPU, library) {
+  library.impl("simd_fused_add_rms_norm",
+               TORCH_BOX(&xllm_kernel::bridge::simd_fused_add_rms_norm));
+  library.impl(
+      "simd_fused_add_rms_norm_inplace",
+      TORCH_BOX(&xllm_kernel::bridge::simd_fused_add_rms_norm_inplace));
+}
+
+// Every other backend gets here, and from the same checks the named error
+// instead of the dispatcher's.
+STABLE_TORCH_LIBRARY_IMPL(xllm_kernel, CompositeExplicitAutograd, library) {
+  library.impl("simd_fused_add_rms_norm",
+               TORCH_BOX(&xllm_kernel::bridge::simd_fused_add_rms_norm));
+  library.impl(
+      "simd_fused_add_rms_norm_inplace",
+      TORCH_BOX(&xllm_kernel::bridge::simd_fused_add_rms_norm_inplace));
+}

@@ -1,0 +1,315 @@
+"""What the suites of RMSNorm and its relatives share: options, cases, domains, expectations.
+
+Imports PyTorch only when a case is prepared. References live in ``rms_norm_reference``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xllm_kernel.domain import FLOAT32_MAX, TensorFacts
+from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.numerics.binding import bind
+from xllm_kernel.numerics.captured import Recording, recordings
+from xllm_kernel.numerics.suite import PreparedCase
+from xllm_kernel.registry import PreparedKernel
+
+if TYPE_CHECKING:
+    import torch
+
+    from xllm_kernel.numerics.compare import Expected
+    from xllm_kernel.numerics.storage import ArgumentGuard
+
+DTYPES = ("bfloat16", "float16", "float32")
+_DEFAULTS: Mapping[str, Any] = {
+    "rows": (1, 16, 128, 4096),
+    "widths": (512, 2048, 6144),
+    "dtypes": ("bfloat16", "float16"),
+    "eps": 1e-5,
+    "seed": 5309,
+}
+
+# A sum is one correct rounding of a quantity that two values determine: no other result is honest.
+# A quarter of an ULP lets nothing pass but that value, beside a power of two too.
+EXACT_FACTOR = 0.5
+
+Inputs = tuple["torch.Tensor", ...]
+Judge = Callable[[Callable[[], object]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyCase:
+    """One set of inputs.
+
+    Attributes:
+        case_id: identifier.
+        parameters: JSON values.
+        shape: extents of the input and of what must be like it.
+        weight_shape: the weight's extents.
+        dtype: the input's dtype.
+        weight_dtype: the weight's dtype.
+        eps: as given; the contract rounds it to float32.
+        make: returns the tensors on the CPU, in the order of the suite's ``tensors``.
+    """
+
+    case_id: str
+    parameters: Mapping[str, Any]
+    shape: tuple[int, ...]
+    weight_shape: tuple[int, ...]
+    dtype: str
+    weight_dtype: str
+    eps: float
+    make: Callable[[], Inputs]
+
+    @property
+    def eps32(self) -> float:
+        """The eps that counts."""
+        return float(struct.unpack("f", struct.pack("f", self.eps))[0])
+
+    def unsupported_reason(self, plan: PreparedKernel) -> str | None:
+        """Ask the implementation's declared domain; without one its vendor accepts the dtypes."""
+        domain = plan.spec.domain
+        if domain is None:
+            return None
+        device = plan.spec.device
+        like = TensorFacts.contiguous(self.shape, self.dtype, device)
+        facts: dict[str, Any] = dict.fromkeys(domain.tensors, like)
+        facts["weight"] = TensorFacts.contiguous(self.weight_shape, self.weight_dtype, device)
+        facts["eps"] = self.eps
+        violation = domain.violation(facts)
+        return None if violation is None else f"{violation.clause}: {violation.sentence}"
+
+    def prepare(self, plan: PreparedKernel) -> PreparedCase:
+        """Make the inputs on the CPU, move them, and bind the implementation to them."""
+        raise NotImplementedError
+
+    def metadata(self, **tensors: torch.Tensor) -> dict[str, Any]:
+        """Describe the tensors of a prepared case."""
+        strides = {f"{name}_strides": list(tensor.stride()) for name, tensor in tensors.items()}
+        return {**strides, "eps_float32": self.eps32}
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """What a norm must be, and how far the float32 formula of serving hosts is from it."""
+
+    expected: Expected
+    host: dict[str, float]
+
+
+def expect_norm(
+    values: torch.Tensor, weight: torch.Tensor, eps: float, device: torch.device
+) -> Norm:
+    """Return what the norm of some values must be, in a dense tensor.
+
+    Args:
+        values: what the contract normalises, on the CPU.
+        weight: on the CPU.
+        eps: a float32 value.
+        device: where the result must be.
+    """
+    from xllm_kernel.numerics import rms_norm_reference as oracle
+    from xllm_kernel.numerics.compare import Expected
+    from xllm_kernel.numerics.tolerance import summarize
+
+    true = oracle.reference(values, weight, eps)
+    checked = oracle.defined_rows(values, eps)
+    scale = oracle.error_scale(weight)
+    host = summarize(oracle.host_reference(values, weight, eps), true, scale, checked)
+    expected = Expected(
+        reference=true,
+        dtype=values.dtype,
+        device=device,
+        earned=oracle.earned(values, weight, eps, true, checked),
+        scale=scale,
+        checked=checked,
+        strides=_dense_strides(values),
+    )
+    return Norm(expected, {"max_error_ulp": host.worst, "rms_error_ulp": host.rms})
+
+
+def expect_sum(total: torch.Tensor, device: torch.device) -> Expected:
+    """Return what a sum must be: exactly the rounded one, in a dense tensor.
+
+    Args:
+        total: ``rms_norm_reference.rounded_sum``, on the CPU.
+        device: where the result must be.
+    """
+    from xllm_kernel.numerics.compare import Expected
+    from xllm_kernel.numerics.tolerance import Earned
+
+    return Expected(
+        reference=total.double(),
+        dtype=total.dtype,
+        device=device,
+        earned=Earned(factor=EXACT_FACTOR, worst=0.0, rms=0.0, draws=1),
+        strides=_dense_strides(total),
+    )
+
+
+def judge_with(
+    plan: PreparedKernel,
+    guard: ArgumentGuard,
+    expected: object,
+    norm: Norm,
+    written: Mapping[str, Expected] | None = None,
+) -> Judge:
+    """Return the judge of one call; see ``compare.judge`` for the arguments."""
+    from xllm_kernel.numerics.compare import judge
+
+    aliases = plan.spec.contract.aliases_inputs
+
+    def validate(function: Callable[[], object]) -> dict[str, Any]:
+        result = judge(function, expected, guard, aliases, written)
+        result["host_reference"] = dict(norm.host)
+        return result
+
+    return validate
+
+
+def must_change(expected: Expected, now: torch.Tensor) -> bool:
+    """Say whether an honest kernel cannot leave a tensor as it is."""
+    reference, now = expected.reference, now.cpu().double()
+    return bool(((reference - now).abs() > 2.0**-6 * reference.abs()).any())
+
+
+class FamilySuite:
+    """Every case of one operation of the family."""
+
+    def __init__(
+        self,
+        operation: str,
+        implementations: tuple[str, ...],
+        case: type[FamilyCase],
+        tensors: tuple[str, ...],
+    ) -> None:
+        """Take what differs between the operations.
+
+        Args:
+            operation: its name.
+            implementations: full names.
+            case: makes a case of inputs.
+            tensors: names of the tensors that cases are made of; all but the weight like the input.
+        """
+        self.operation, self.implementations = operation, implementations
+        self._case, self._tensors = case, tensors
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options that choose shapes, dtypes and data."""
+        group = parser.add_argument_group(self.operation)
+        add = group.add_argument
+        add("--rows", type=int, nargs="+", metavar="N", help=_help("numbers of rows", "rows"))
+        add("--widths", type=int, nargs="+", metavar="N", help=_help("row lengths", "widths"))
+        add("--dtypes", choices=DTYPES, nargs="+", help=_help("dtypes", "dtypes"))
+        add("--eps", type=float, help=_help("added to the mean square", "eps"))
+        add("--seed", type=int, help=_help("seed of the inputs", "seed"))
+        add("--inputs", type=Path, metavar="DIR", help="take inputs recorded from a model instead")
+
+    def cases(self, args: argparse.Namespace) -> list[FamilyCase]:
+        """Return the recorded cases of ``--inputs``, else the matrix of dtypes, rows and widths."""
+        given = [name for name in _DEFAULTS if getattr(args, name) is not None]
+        if args.inputs is not None:
+            if given:
+                raise ConfigurationError(
+                    f"--inputs: the files say everything; remove --{', --'.join(given)}"
+                )
+            found = recordings(args.inputs, self.operation, self._tensors)
+            return [self._recorded(recording) for recording in found]
+        chosen = {n: getattr(args, n) if n in given else _DEFAULTS[n] for n in _DEFAULTS}
+        _check(chosen)
+        return [
+            self._generated(dtype, rows, width, chosen["eps"], chosen["seed"])
+            for dtype in chosen["dtypes"]
+            for rows in chosen["rows"]
+            for width in chosen["widths"]
+        ]
+
+    def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
+        """Bind the implementation through the worker's initializer."""
+        return bind(self.operation, device, mode, implementation)
+
+    def _generated(self, dtype: str, rows: int, width: int, eps: float, seed: int) -> FamilyCase:
+        def make() -> Inputs:
+            import torch
+
+            generator = torch.Generator().manual_seed(seed)
+            kind = getattr(torch, dtype)
+            # Input and weight first: the same data in every suite of the family.
+            order = ("input", "weight", *(n for n in self._tensors if n not in ("input", "weight")))
+            made = {
+                name: torch.randn(
+                    (width,) if name == "weight" else (rows, width), generator=generator
+                ).to(kind)
+                for name in order
+            }
+            return tuple(made[name] for name in self._tensors)
+
+        # The default eps goes without saying; another one makes another case.
+        suffix = "" if eps == _DEFAULTS["eps"] else f"/eps{eps:g}"
+        return self._case(
+            case_id=f"{self.operation}/{dtype}/{rows}x{width}/seed{seed}{suffix}",
+            parameters={"dtype": dtype, "rows": rows, "width": width, "eps": eps, "seed": seed},
+            shape=(rows, width),
+            weight_shape=(width,),
+            dtype=dtype,
+            weight_dtype=dtype,
+            eps=eps,
+            make=make,
+        )
+
+    def _recorded(self, recording: Recording) -> FamilyCase:
+        try:
+            eps = float(recording.facts["eps"])
+        except (KeyError, ValueError) as error:
+            raise ConfigurationError(
+                f"--inputs: {recording.path} must say eps as a number in its metadata"
+            ) from error
+
+        def make() -> Inputs:
+            tensors = recording.load()
+            return tuple(tensors[name] for name in self._tensors)
+
+        shape, dtype = recording.shapes["input"], recording.dtypes["input"]
+        return self._case(
+            case_id=f"{self.operation}/recorded/{recording.name}",
+            parameters={
+                "dtype": dtype,
+                "shape": list(shape),
+                "eps": eps,
+                "name": recording.facts.get("name", recording.name),
+                "source": recording.facts.get("source", ""),
+            },
+            shape=shape,
+            weight_shape=recording.shapes["weight"],
+            dtype=dtype,
+            weight_dtype=recording.dtypes["weight"],
+            eps=eps,
+            make=make,
+        )
+
+
+def _dense_strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    return TensorFacts.contiguous(tuple(tensor.shape), "", "").strides
+
+
+def _check(chosen: Mapping[str, Any]) -> None:
+    for name in ("rows", "widths"):
+        bad = [value for value in chosen[name] if value < 0]
+        if bad:
+            raise ConfigurationError(f"--{name}: must not be negative, got {bad[0]}")
+    if not (math.isfinite(chosen["eps"]) and 0.0 <= chosen["eps"] <= FLOAT32_MAX):
+        raise ConfigurationError(
+            f"--eps: must be finite, not negative and a float32, got {chosen['eps']}"
+        )
+
+
+def _help(what: str, name: str) -> str:
+    value = _DEFAULTS[name]
+    shown = " ".join(map(str, value)) if isinstance(value, Sequence) else value
+    return f"{what} (default: {shown})"

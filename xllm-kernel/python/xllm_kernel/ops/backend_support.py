@@ -1,0 +1,95 @@
+"""What backends share: loading the package's own C++ kernels, their promises, gradients refused.
+
+Names no operation. Imports PyTorch and the build's marker module only when called.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xllm_kernel import artifacts
+from xllm_kernel.errors import ConfigurationError, DomainError
+
+if TYPE_CHECKING:
+    import torch
+
+# A row's result depends on that row and the shared arguments alone.
+ROW_GUARANTEES = (
+    "a row's bits do not depend on the other rows, their number or the row's place",
+    "a row's bits do not depend on the number of threads",
+    "a row's bits do not depend on strides or on the alignment of its address",
+    "bits do not depend on the SIMD level",
+    "repeated calls give the same bits",
+    "subnormal values are kept",
+    "every NaN of an output is the positive quiet NaN without payload",
+)
+
+
+def load_kernels(who: str) -> None:
+    """Load the library and fix the process's SIMD level, so that no call has to.
+
+    Args:
+        who: operation and implementation, for messages.
+
+    Raises:
+        ArtifactError: for a build that is damaged, or not of these sources.
+        ConfigurationError: for a forced level that does not exist here.
+    """
+    import torch
+
+    from xllm_kernel._build import simd as build
+
+    artifacts.load(
+        build.MANIFEST,
+        Path(build.__file__).parent,
+        torch_version=torch.__version__,
+        load_library=torch.ops.load_library,
+    )
+    try:
+        torch.ops.xllm_kernel.simd_level.default()
+    except RuntimeError as error:
+        raise ConfigurationError(f"{who}: {error}") from error
+
+
+def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
+    """Refuse to write to inference tensors outside of inference mode, as PyTorch itself does.
+
+    Args:
+        who: operation and implementation, for the message.
+        **tensors: those that are written, by argument name, in the order of the checks.
+
+    Raises:
+        DomainError: naming the argument.
+    """
+    import torch
+
+    for name, tensor in tensors.items():
+        if tensor.is_inference() and not torch.is_inference_mode_enabled():
+            raise DomainError(
+                f"{who}: {name} must not be an inference tensor outside of inference mode, for "
+                f"torch lets nobody write to one there; call it under torch.inference_mode() "
+                f"(clause {name}.inference)",
+                clause=f"{name}.inference",
+            )
+
+
+def refuse_gradients(who: str, **tensors: torch.Tensor) -> None:
+    """Refuse tensors for which a call would have to record a gradient.
+
+    Args:
+        who: operation and implementation, for the message.
+        **tensors: by argument name, in the order in which they are checked.
+
+    Raises:
+        DomainError: naming the argument.
+    """
+    import torch
+
+    for name, tensor in tensors.items():
+        if torch.is_grad_enabled() and tensor.requires_grad:
+            raise DomainError(
+                f"{who}: {name} must not require a gradient in grad mode, for there is no "
+                f"backward; call it under torch.no_grad() (clause {name}.gradient)",
+                clause=f"{name}.gradient",
+            )

@@ -1,0 +1,42 @@
+"""Residual addition and RMSNorm in one pass over memory, by the package's own C++ kernels."""
+
+from __future__ import annotations
+
+import torch
+
+from xllm_kernel import register_kernel
+from xllm_kernel.custom_ops import register_custom_op
+from xllm_kernel.ops.backend_support import ROW_GUARANTEES, load_kernels, refuse_gradients
+from xllm_kernel.ops.fused_add_rms_norm import FUSED_ADD_RMS_NORM_CONTRACT
+from xllm_kernel.ops.fused_add_rms_norm.domain import SIMD_DOMAIN
+
+_NAME = "cpu.simd.fused_add_rms_norm"
+_WHO = f"fused_add_rms_norm [{_NAME}]"
+
+
+def _fake(
+    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return outputs of the right shape, dtype and strides, after the bridge's own checks."""
+    SIMD_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
+    refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
+    norm = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+    return norm, torch.empty_like(norm)
+
+
+load_kernels(_WHO)
+
+fused_add_rms_norm = register_kernel(
+    name=_NAME,
+    contract=FUSED_ADD_RMS_NORM_CONTRACT,
+    device="cpu",
+    execution_modes=("eager",),
+    input_domain=SIMD_DOMAIN.text,
+    solution="simd",
+    priority=10,
+    domain=SIMD_DOMAIN,
+    guarantees=(
+        *ROW_GUARANTEES,
+        "the norm has the bits that normalising the returned sum has",
+    ),
+)(register_custom_op("simd_fused_add_rms_norm", fake_impl=_fake))

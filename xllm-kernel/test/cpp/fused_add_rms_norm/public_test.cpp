@@ -1,0 +1,250 @@
+// The public fused_add_rms_norm: what it refuses, which aliases it takes, rows
+// spread over threads. Run by ctest once for each forced level.
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cstdlib>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "fused_add_rms_norm/support.h"
+
+namespace xllm_kernel::test {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class PublicFusedAddRmsNorm : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (simd_level().status == Status::kUnavailableLevel) {
+      GTEST_SKIP() << "this machine has no level "
+                   << std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+    }
+    ASSERT_EQ(simd_level().status, Status::kOk) << simd_level().message;
+  }
+};
+
+Status call(Tensor& output, Tensor& sum, const Tensor& input,
+            const Tensor& residual, const Tensor& weight, double eps = 1e-6) {
+  return fused_add_rms_norm(output.mutable_view(), sum.mutable_view(),
+                            input.view(), residual.view(), weight.view(), eps);
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_call_bits_of_a_sum_and_the_public_norm) {
+  for (const Format& format : {kFp32, kFp16, kBf16}) {
+    const Tensor input = random_tensor(format, {5, 201}, 1);
+    const Tensor residual = random_tensor(format, {5, 201}, 2);
+    const Tensor weight = random_tensor(format, {201}, 3);
+    Tensor output(format, {5, 201});
+    Tensor sum(format, {5, 201});
+    Tensor norm(format, {5, 201});
+    ASSERT_EQ(call(output, sum, input, residual, weight), Status::kOk);
+    expect_same_bits(sum, defined_sum(input, residual));
+    ASSERT_EQ(rms_norm(norm.mutable_view(), sum.view(), weight.view(), 1e-6),
+              Status::kOk);
+    expect_same_bits(output, norm);
+  }
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_call_outside_domain_named_nothing_written) {
+  const Tensor input = random_tensor(kFp16, {3, 8}, 1);
+  const Tensor residual = random_tensor(kFp16, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp16, {8}, 1);
+  Tensor output(kFp16, {3, 8});
+  Tensor sum(kFp16, {3, 8});
+  const std::vector<std::byte> before = output.snapshot();
+  const auto with_residual = [&](const Tensor& other) {
+    return call(output, sum, input, other, weight);
+  };
+  const auto into = [&](Tensor to, Tensor carried) {
+    return call(to, carried, input, residual, weight);
+  };
+  const auto fresh = [] { return Tensor(kFp16, {3, 8}); };
+  EXPECT_EQ(with_residual(Tensor(kFp16, {8})), Status::kResidualShape);
+  EXPECT_EQ(with_residual(Tensor(kFp16, {2, 8})), Status::kResidualShape);
+  EXPECT_EQ(with_residual(Tensor(kFp16, {3, 1})), Status::kResidualShape);
+  EXPECT_EQ(with_residual(Tensor(kFp32, {3, 8})), Status::kResidualDType);
+  EXPECT_EQ(with_residual(Tensor(kFp16, {3, 8}, {1, 3})),
+            Status::kResidualStride);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 9}), fresh()), Status::kOutputShape);
+  EXPECT_EQ(into(Tensor(kBf16, {3, 8}), fresh()), Status::kOutputDType);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 8}, {1, 3}), fresh()),
+            Status::kOutputStride);
+  EXPECT_EQ(into(Tensor(kFp16, {3, 8}, {0, 1}), fresh()),
+            Status::kOutputStride);
+  EXPECT_EQ(into(fresh(), Tensor(kFp16, {24})), Status::kSumShape);
+  EXPECT_EQ(into(fresh(), Tensor(kBf16, {3, 8})), Status::kSumDType);
+  EXPECT_EQ(into(fresh(), Tensor(kFp16, {3, 8}, {1, 3})), Status::kSumStride);
+  EXPECT_EQ(into(fresh(), Tensor(kFp16, {3, 8}, {7, 1})), Status::kSumStride);
+  EXPECT_EQ(call(output, sum, input, residual, Tensor(kFp16, {9})),
+            Status::kWeightWidth);
+  for (const double eps : {-1e-6, kNan, 1.0000001 * FLT_MAX}) {
+    EXPECT_EQ(call(output, sum, input, residual, weight, eps), Status::kEps);
+  }
+  EXPECT_EQ(output.snapshot(), before);
+  EXPECT_EQ(sum.snapshot(), before);
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_call_no_rows_ok_width_zero_refused) {
+  Tensor output(kFp32, {0, 8});
+  Tensor sum(kFp32, {0, 8});
+  EXPECT_EQ(call(output, sum, Tensor(kFp32, {0, 8}), Tensor(kFp32, {0, 8}),
+                 Tensor(kFp32, {8})),
+            Status::kOk);
+  Tensor none(kFp32, {3, 0});
+  Tensor nothing(kFp32, {3, 0});
+  EXPECT_EQ(call(none, nothing, Tensor(kFp32, {3, 0}), Tensor(kFp32, {3, 0}),
+                 Tensor(kFp32, {0})),
+            Status::kInputWidth);
+}
+
+// Views of three rows of eight in one memory, by their first element.
+class Memory final {
+ public:
+  Memory() : tensor_(random_tensor(kFp32, {40, 8}, 1)) {}
+
+  [[nodiscard]] TensorView read(std::int64_t element) const {
+    TensorView view;
+    EXPECT_EQ(TensorView::make(at(element), kExtents, kStrides, DType::kFloat32,
+                               &view),
+              Status::kOk);
+    return view;
+  }
+  [[nodiscard]] MutableTensorView write(std::int64_t element) {
+    MutableTensorView view;
+    EXPECT_EQ(MutableTensorView::make(at(element), kExtents, kStrides,
+                                      DType::kFloat32, &view),
+              Status::kOk);
+    return view;
+  }
+  [[nodiscard]] TensorView weight(std::int64_t element) const {
+    TensorView view;
+    EXPECT_EQ(
+        TensorView::make(at(element), kWidth, kOne, DType::kFloat32, &view),
+        Status::kOk);
+    return view;
+  }
+  [[nodiscard]] std::vector<std::byte> snapshot() const {
+    return tensor_.snapshot();
+  }
+
+ private:
+  [[nodiscard]] std::byte* at(std::int64_t element) const {
+    return tensor_.memory().data() + element * 4;
+  }
+
+  static inline const Extents kExtents = {3, 8};
+  static inline const Extents kStrides = {8, 1};
+  static inline const Extents kWidth = {8};
+  static inline const Extents kOne = {1};
+  Tensor tensor_;
+};
+
+TEST_F(PublicFusedAddRmsNorm, test_call_aliases_exact_pairs_only) {
+  Memory memory;
+  constexpr std::int64_t kIn = 0;
+  constexpr std::int64_t kRes = 24;
+  constexpr std::int64_t kW = 48;
+  constexpr std::int64_t kOut = 64;
+  constexpr std::int64_t kSum = 96;
+  const auto with = [&](std::int64_t output, std::int64_t sum,
+                        std::int64_t input, std::int64_t residual,
+                        std::int64_t weight) {
+    return fused_add_rms_norm(memory.write(output), memory.write(sum),
+                              memory.read(input), memory.read(residual),
+                              memory.weight(weight), 1e-6);
+  };
+  const std::vector<std::byte> before = memory.snapshot();
+  // Output with each other operand, whole or by a byte range's end.
+  EXPECT_EQ(with(kIn + 8, kSum, kIn, kRes + 100, kW), Status::kOutputAlias);
+  EXPECT_EQ(with(kIn + 1, kSum, kIn, kRes + 100, kW), Status::kOutputAlias);
+  EXPECT_EQ(with(kRes, kSum, kIn, kRes, kW), Status::kOutputAlias);
+  EXPECT_EQ(with(kRes + 23, kSum, kIn, kRes, kW + 120), Status::kOutputAlias);
+  EXPECT_EQ(with(kSum, kSum, kIn, kRes, kW), Status::kOutputAlias);
+  EXPECT_EQ(with(kSum + 23, kSum, kIn, kRes, kW), Status::kOutputAlias);
+  EXPECT_EQ(with(kW, kSum, kIn, kRes, kW), Status::kOutputAlias);
+  // All three the same: the output meets the residual.
+  EXPECT_EQ(with(kIn, kSum, kIn, kIn, kW), Status::kOutputAlias);
+  // Sum with each other operand.
+  EXPECT_EQ(with(kOut, kRes + 8, kIn, kRes, kW + 120), Status::kSumAlias);
+  EXPECT_EQ(with(kOut, kIn, kIn, kRes, kW), Status::kSumAlias);
+  EXPECT_EQ(with(200, kW, kIn, kRes, kW), Status::kSumAlias);
+  // The same base, but other strides, is another tensor.
+  const Extents extents = {3, 8};
+  const Extents wider = {9, 1};
+  MutableTensorView view;
+  ASSERT_EQ(MutableTensorView::make(memory.write(kIn).base(), extents, wider,
+                                    DType::kFloat32, &view),
+            Status::kOk);
+  EXPECT_EQ(
+      fused_add_rms_norm(view, memory.write(kSum), memory.read(kIn),
+                         memory.read(kRes + 100), memory.weight(kW), 1e-6),
+      Status::kOutputAlias);
+  EXPECT_EQ(memory.snapshot(), before);
+
+  EXPECT_EQ(with(kOut, kSum, kIn, kIn, kIn), Status::kOk);
+  EXPECT_EQ(with(kIn, kSum, kIn, kRes, kW), Status::kOk);
+  EXPECT_EQ(with(kOut, kRes, kIn, kRes, kW), Status::kOk);
+  EXPECT_EQ(with(kIn, kRes, kIn, kRes, kW), Status::kOk);
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_row_range_outside_rows_refused) {
+  const Tensor input = random_tensor(kFp32, {3, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  Tensor output(kFp32, {3, 8});
+  Tensor sum(kFp32, {3, 8});
+  for (const RowRange& rows :
+       {RowRange{-1, 2}, RowRange{2, 1}, RowRange{0, 4}, RowRange{4, 4}}) {
+    EXPECT_EQ(fused_add_rms_norm(output.mutable_view(), sum.mutable_view(),
+                                 input.view(), input.view(), weight.view(),
+                                 1e-6, rows),
+              Status::kRowRange);
+  }
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_row_ranges_on_threads_in_place_same_bits) {
+  const Extents extents = {7, 9, 130};
+  const Tensor weight = random_tensor(kBf16, {130}, 3);
+  Tensor whole = random_tensor(kBf16, extents, 1);
+  Tensor whole_sum = random_tensor(kBf16, extents, 2);
+  ASSERT_EQ(call(whole, whole_sum, whole, whole_sum, weight), Status::kOk);
+  for (const std::int64_t parts : {1, 3, 8}) {
+    Tensor spread = random_tensor(kBf16, extents, 1);
+    Tensor sum = random_tensor(kBf16, extents, 2);
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(parts));
+    for (std::int64_t part = 0; part < parts; ++part) {
+      threads.emplace_back([&, part] {
+        const RowRange rows{.begin = 63 * part / parts,
+                            .end = 63 * (part + 1) / parts};
+        EXPECT_EQ(fused_add_rms_norm(spread.mutable_view(), sum.mutable_view(),
+                                     spread.view(), sum.view(), weight.view(),
+                                     1e-6, rows),
+                  Status::kOk);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    expect_same_bits(whole, spread);
+    expect_same_bits(whole_sum, sum);
+  }
+}
+
+// Run by ctest with a level that exists nowhere.
+TEST(ForcedLevel, test_call_unknown_level_refused) {
+  const char* forced = std::getenv("XLLM_KERNEL_SIMD_LEVEL");
+  if (forced == nullptr || std::string(forced) != "doesnotexist") {
+    GTEST_SKIP() << "needs XLLM_KERNEL_SIMD_LEVEL=doesnotexist, which ctest "
+                    "sets for another run of this test";
+  }
+  const Tensor input = random_tensor(kFp32, {1, 8}, 1);
+  const Tensor weight = random_tensor(kFp32, {8}, 1);
+  Tensor output(kFp32, {1, 8});
+  Tensor sum(kFp32, {1, 8});
+  EXPECT_EQ(call(output, sum, input, input, weight), Status::kUnknownLevel);
+  EXPECT_TRUE(output.memory().intact());
+}
+
+}  // namespace
+}  // namespace xllm_kernel::test
