@@ -107,14 +107,14 @@ class Memory final {
 
   [[nodiscard]] TensorView read(std::int64_t element) const {
     TensorView view;
-    EXPECT_EQ(TensorView::make(at(element), kExtents, kStrides, DType::kFloat32,
+    EXPECT_EQ(TensorView::make(at(element), extents_, strides_, DType::kFloat32,
                                &view),
               Status::kOk);
     return view;
   }
   [[nodiscard]] MutableTensorView write(std::int64_t element) {
     MutableTensorView view;
-    EXPECT_EQ(MutableTensorView::make(at(element), kExtents, kStrides,
+    EXPECT_EQ(MutableTensorView::make(at(element), extents_, strides_,
                                       DType::kFloat32, &view),
               Status::kOk);
     return view;
@@ -122,7 +122,7 @@ class Memory final {
   [[nodiscard]] TensorView weight(std::int64_t element) const {
     TensorView view;
     EXPECT_EQ(
-        TensorView::make(at(element), kWidth, kOne, DType::kFloat32, &view),
+        TensorView::make(at(element), width_, one_, DType::kFloat32, &view),
         Status::kOk);
     return view;
   }
@@ -135,10 +135,10 @@ class Memory final {
     return tensor_.memory().data() + element * 4;
   }
 
-  static inline const Extents kExtents = {3, 8};
-  static inline const Extents kStrides = {8, 1};
-  static inline const Extents kWidth = {8};
-  static inline const Extents kOne = {1};
+  const Extents extents_ = {3, 8};
+  const Extents strides_ = {8, 1};
+  const Extents width_ = {8};
+  const Extents one_ = {1};
   Tensor tensor_;
 };
 
