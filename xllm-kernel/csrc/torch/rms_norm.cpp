@@ -3,7 +3,6 @@
 #include "xllm_kernel/rms_norm.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cfloat>
 #include <span>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "torch/csrc/stable/library.h"
 #include "torch/csrc/stable/ops.h"
 #include "torch/domain.h"
+#include "torch/spread.h"
 
 namespace xllm_kernel::bridge {
 
@@ -19,9 +19,6 @@ namespace {
 using torch::stable::Tensor;
 
 constexpr Implementation kImplementation{"rms_norm", "cpu.simd.rms_norm"};
-
-// Elements that repay waking a thread.
-constexpr std::int64_t kGrain = 1 << 15;
 
 bool to_dtype(std::int32_t number, DType* dtype) noexcept {
   if (number == aoti_torch_dtype_bfloat16()) {
@@ -185,20 +182,10 @@ Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
       std::span(scale.sizes.data(), scale.sizes.size()),
       std::span(scale.strides.data(), scale.strides.size()), dtype);
 
-  const std::int64_t grain = std::max<std::int64_t>(kGrain / in.width(), 1);
-  if (rows <= grain) {
-    require_ok(rms_norm(to, from, by, eps));
-    return output;
-  }
   // A row's bits depend on the row alone, so the cut is free.
-  std::atomic<Status> failure{Status::kOk};
-  torch::stable::parallel_for(
-      0, rows, grain, [&](std::int64_t begin, std::int64_t end) {
-        const Status status =
-            rms_norm(to, from, by, eps, {.begin = begin, .end = end});
-        if (status != Status::kOk) failure = status;
-      });
-  require_ok(failure);
+  require_ok(spread_rows(rows, in.width(), [&](RowRange range) {
+    return rms_norm(to, from, by, eps, range);
+  }));
   return output;
 }
 
