@@ -129,7 +129,9 @@ def test_views_equal_their_contiguous_copy(bound, make) -> None:
     before = x.clone()
     y = rms_norm(x, torch.ones(64), 1e-6)
     copy = rms_norm(x.contiguous(), torch.ones(64), 1e-6)
-    assert bool(((y - copy).abs() <= 2**-23 * copy.abs()).all())
+    # Strides may change the order of the sum. Of 64 squares, in units of 2**-24: 65 for the sum and
+    # the mean, halved by the root, 4 for root, reciprocal and two products; twice, for two results.
+    assert bool(((y - copy).abs() <= 37 * 2**-23 * copy.abs()).all())
     assert torch.equal(x, before)
     assert y.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
 
