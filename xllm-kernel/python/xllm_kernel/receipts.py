@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from types import BuiltinFunctionType
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
@@ -100,7 +101,11 @@ def _excluded(name: str, reason: str) -> Excluded:
 
 
 def _entry(function: object) -> str:
-    """Describe a bound callable: a Torch overload by its name, a function by its module."""
+    """Describe a bound callable: Torch overload, C builtin over one, or function of a module."""
+    if isinstance(function, BuiltinFunctionType):
+        return (
+            f"C builtin {function.__module__}.{function.__name__} over {_entry(function.__self__)}"
+        )
     if type(function).__name__ == "OpOverload":
         return f"torch operator {function}"
     module = getattr(function, "__module__", None) or type(function).__module__

@@ -1,4 +1,4 @@
-"""RMSNorm by the package's own C++ kernels, reached through torch's stable ABI."""
+"""RMSNorm by the package's own C++ kernels, through torch's stable ABI or a builtin around it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from xllm_kernel import artifacts, register_kernel
+from xllm_kernel import artifacts, fastcall, register_kernel
 from xllm_kernel._build import simd as _build
 from xllm_kernel.custom_ops import register_custom_op
 from xllm_kernel.errors import ConfigurationError, DomainError
@@ -59,4 +59,4 @@ rms_norm = register_kernel(
         "subnormal values are kept",
         "every NaN of an output is the positive quiet NaN without payload",
     ),
-)(register_custom_op("simd_rms_norm", fake_impl=_fake_rms_norm))
+)(fastcall.bind(register_custom_op("simd_rms_norm", fake_impl=_fake_rms_norm)))
