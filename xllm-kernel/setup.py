@@ -1,7 +1,8 @@
 """Build options of the package: pure Python unless a native part is asked for.
 
-``XLLM_KERNEL_BUILD_SIMD=1`` adds the C++ kernels and their torch bridge, by CMake. Metadata is in
-pyproject.toml; compiler flags are CMake's business.
+``XLLM_KERNEL_BUILD_SIMD=1`` adds the C++ kernels and their torch bridge, by CMake, and
+``XLLM_KERNEL_BUILD_FASTCALL=1`` with it the builtins that make a call cheap, for the torch and the
+Python that build. Metadata is in pyproject.toml; compiler flags are CMake's business.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +33,27 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 PREFIX = "XLLM_KERNEL_BUILD_"
-# Option to the marker module that its build writes.
-OPTIONS = {"XLLM_KERNEL_BUILD_SIMD": "xllm_kernel._build.simd"}
-LIBRARY = "libxllm_kernel_torch.so"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One native part: its CMake target, the library it makes, and its marker module's name."""
+
+    target: str
+    library: str
+    marker: str
+
+
+SIMD, FASTCALL = "XLLM_KERNEL_BUILD_SIMD", "XLLM_KERNEL_BUILD_FASTCALL"
+# Option to what it builds, in the order in which they are built.
+OPTIONS = {
+    SIMD: Part("xllm_kernel_torch", "libxllm_kernel_torch.so", "simd"),
+    FASTCALL: Part(
+        "xllm_kernel_fastcall",
+        f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}",
+        "fastcall",
+    ),
+}
 
 
 def fail(message: str) -> SystemExit:
@@ -47,7 +68,8 @@ def chosen_options() -> tuple[str, ...]:
         Names of those that are on.
 
     Raises:
-        SystemExit: for an option that does not exist, or a value other than 0 and 1.
+        SystemExit: for an option that does not exist, a value other than 0 and 1, or an option
+            without the one that it needs.
     """
     known = ", ".join(OPTIONS)
     for name, value in sorted(os.environ.items()):
@@ -57,7 +79,13 @@ def chosen_options() -> tuple[str, ...]:
             raise fail(f"build options are {known}, got {name}={value}; unset or correct it")
         if value not in ("0", "1"):
             raise fail(f"{name} must be 0 or 1, got {value!r}; unset or correct it")
-    return tuple(name for name in OPTIONS if os.environ.get(name) == "1")
+    chosen = tuple(name for name in OPTIONS if os.environ.get(name) == "1")
+    if FASTCALL in chosen and SIMD not in chosen:
+        raise fail(
+            f"{FASTCALL}=1 needs {SIMD}=1 too, whose operators its builtins enter, got "
+            f"{SIMD}={os.environ.get(SIMD, '')}; set both"
+        )
+    return chosen
 
 
 def artifacts() -> Any:
@@ -79,35 +107,36 @@ class CleanBuild(build):
 
 
 class PlatformWheel(bdist_wheel):
-    """A wheel that depends on the platform, if at all, but on no Python version."""
+    """A wheel that depends on a Python version only where it holds the builtins."""
 
     def get_tag(self) -> tuple[str, str, str]:
         """Return the tag for Python, ABI and platform."""
         tag: tuple[str, str, str] = super().get_tag()
-        return tag if self.root_is_pure else ("py3", "none", tag[2])
+        return tag if self.root_is_pure or FASTCALL in options else ("py3", "none", tag[2])
 
 
 class NativeBuild(build_ext):
-    """Drives CMake, then puts library and marker module where they belong."""
+    """Drives CMake, then puts libraries and marker modules where they belong."""
 
     def run(self) -> None:
-        """Build each native part that was asked for."""
-        for extension in self.extensions:
-            if extension.name not in OPTIONS.values():
-                raise fail(f"no rule builds {extension.name}")
-            directory = self._directory()
-            directory.mkdir(parents=True, exist_ok=True)
-            with locked(ROOT / "build" / "native.lock"):
-                build_simd(directory, ROOT / "build" / "native")
-
-    def _directory(self) -> Path:
+        """Build each native part that was asked for; in place, remove what was not."""
+        if not self.extensions:
+            return
         in_place = self.inplace or getattr(self, "editable_mode", False)
-        return (ROOT / "python" if in_place else Path(self.build_lib)) / "xllm_kernel" / "_build"
+        directory = folder_of(ROOT / "python" if in_place else Path(self.build_lib))
+        directory.mkdir(parents=True, exist_ok=True)
+        with locked(ROOT / "build" / "native.lock"):
+            for name, part in OPTIONS.items():
+                if name in options:
+                    build_part(part, directory, ROOT / "build" / "native")
+                else:
+                    remove_part(part, directory)
 
     def get_outputs(self) -> list[str]:
         """List what a build adds to the wheel."""
-        directory = Path(self.build_lib) / "xllm_kernel" / "_build"
-        return [str(directory / name) for name in (LIBRARY, "simd.py")] if self.extensions else []
+        directory = folder_of(Path(self.build_lib))
+        names = (n for name in options for n in (OPTIONS[name].library, marker_name(OPTIONS[name])))
+        return [str(directory / name) for name in names]
 
     def get_output_mapping(self) -> dict[str, str]:
         """Map nothing: no built file stands for one of the sources."""
@@ -127,39 +156,60 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def build_simd(directory: Path, scratch: Path) -> None:
-    """Build the kernels and their bridge into a folder, unless they are there already.
+def folder_of(root: Path) -> Path:
+    """Return the folder of built files under the one that holds the package."""
+    return root / "xllm_kernel" / "_build"
+
+
+def marker_name(part: Part) -> str:
+    """Return the file name of a part's marker module."""
+    return f"{part.marker}.py"
+
+
+def remove_part(part: Part, directory: Path) -> None:
+    """Remove what an earlier build left of a part: its sources may since have changed."""
+    for name in (marker_name(part), part.library):
+        (directory / name).unlink(missing_ok=True)
+
+
+def build_part(part: Part, directory: Path, scratch: Path) -> None:
+    """Build a native part into a folder, unless it is there already.
 
     Args:
+        part: what to build.
         directory: receives the library and, last, the marker module.
         scratch: CMake's folders, one for each set of tools.
     """
     tools = find_tools()
-    sources = artifacts().source_hash(ROOT)
+    sources = artifacts().source_hash(ROOT, part.marker)
+    facts = {"sources": sources, "target": part.target}
+    if part is OPTIONS[FASTCALL]:
+        facts["python_abi"] = artifacts().python_abi()
     # Where torch lies decides nothing, which one it is does.
-    key = digest({"sources": sources} | {k: v for k, v in tools.items() if k != "torch"})
-    marker = directory / "simd.py"
+    key = digest(facts | {k: v for k, v in tools.items() if k != "torch"})
+    marker = directory / marker_name(part)
     if is_current(marker, key):
         say(f"{marker} is up to date")
         return
     work = scratch / digest(tools)[:12]
-    run_cmake(work, tools)
+    run_cmake(work, tools, part)
     toolchain = json.loads((work / "toolchain.json").read_text())
     marker.unlink(missing_ok=True)  # from here to the end there is no build, rather than a half one
-    replace(directory / LIBRARY, (work / LIBRARY).read_bytes())
+    replace(directory / part.library, (work / part.library).read_bytes())
     manifest = {
         "schema_version": artifacts().SCHEMA_VERSION,
         "build_key": key,
         "source_hash": sources,
-        "library": LIBRARY,
-        "library_sha256": artifacts().file_sha256(directory / LIBRARY),
+        "library": part.library,
+        "library_sha256": artifacts().file_sha256(directory / part.library),
         "torch_built_with": tools["torch_version"],
+        **{k: facts[k] for k in ("python_abi",) if k in facts},
         **{name: tuple(v) if isinstance(v, list) else v for name, v in toolchain.items()},
     }
-    if artifacts().source_hash(ROOT) != sources:
+    if artifacts().source_hash(ROOT, part.marker) != sources:
         raise fail("the sources changed while they were built; build again")
     write_marker(marker, manifest)
-    say(f"built {directory / LIBRARY} ({', '.join(manifest['levels'])})")
+    say(f"built {directory / part.library} ({', '.join(manifest['levels'])})")
 
 
 def find_tools() -> dict[str, str]:
@@ -185,6 +235,12 @@ def find_tools() -> dict[str, str]:
                 else f"XLLM_KERNEL_BUILD_SIMD=1 needs {command}, found none; install it (Debian: "
                 "apt-get install g++ cmake ninja-build)"
             )
+    headers = Path(sysconfig.get_paths()["include"])
+    if FASTCALL in options and not (headers / "Python.h").is_file():
+        raise fail(
+            f"{FASTCALL}=1 needs Python.h, found none in {headers}; install Python's headers "
+            f"(Debian: apt-get install python3-dev), or unset {FASTCALL}"
+        )
     version = subprocess.run(
         [*shlex.split(compiler), "--version"], capture_output=True, text=True, check=True
     )
@@ -198,11 +254,15 @@ def find_tools() -> dict[str, str]:
     }
 
 
-def run_cmake(work: Path, tools: dict[str, str]) -> None:
+def run_cmake(work: Path, tools: dict[str, str], part: Part) -> None:
     """Configure and build in a folder of CMake's own."""
-    say(f"configuring and building in {work}")
+    say(f"configuring and building {part.target} in {work}")
     configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"]
     configure += ["-DXLLM_KERNEL_BUILD_TORCH=ON", f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}"]
+    fastcall = "ON" if FASTCALL in options else "OFF"
+    configure += [f"-DXLLM_KERNEL_BUILD_FASTCALL={fastcall}"]
+    configure += [f"-DXLLM_KERNEL_PYTHON_INCLUDE={sysconfig.get_paths()['include']}"]
+    configure += [f"-DXLLM_KERNEL_PYTHON_SUFFIX={sysconfig.get_config_var('EXT_SUFFIX')}"]
     if shutil.which("ninja"):
         configure += ["-G", "Ninja"]
     if work.exists() and subprocess.run(configure, check=False).returncode != 0:
@@ -211,7 +271,7 @@ def run_cmake(work: Path, tools: dict[str, str]) -> None:
     if not work.exists():
         require(configure)
     jobs = os.environ.get("MAX_JOBS") or str(os.cpu_count() or 1)
-    require(["cmake", "--build", str(work), "--target", "xllm_kernel_torch", "--parallel", jobs])
+    require(["cmake", "--build", str(work), "--target", part.target, "--parallel", jobs])
 
 
 def require(command: list[str]) -> None:
@@ -228,7 +288,7 @@ def is_current(marker: Path, key: str) -> bool:
     namespace: dict[str, Any] = {}
     exec(compile(marker.read_text(), str(marker), "exec"), namespace)
     manifest = namespace.get("MANIFEST", {})
-    library = marker.parent / LIBRARY
+    library = marker.parent / str(manifest.get("library"))
     return (
         manifest.get("build_key") == key
         and library.is_file()
@@ -268,7 +328,9 @@ setup(
     # The build's own folder is never a package of the sources.
     packages=find_packages("python", include=["xllm_kernel*"], exclude=["xllm_kernel._build*"]),
     package_data={"xllm_kernel": ["py.typed"]},
-    ext_modules=[Extension(OPTIONS[name], sources=[]) for name in options],
+    ext_modules=[
+        Extension(f"xllm_kernel._build.{OPTIONS[name].marker}", sources=[]) for name in options
+    ],
     cmdclass={"bdist_wheel": PlatformWheel, "build": CleanBuild, "build_ext": NativeBuild},
     # One folder for each flavour, so that neither finds the other's files.
     options={"build": {"build_base": f"build/{'native-wheel' if options else 'pure-wheel'}"}},

@@ -35,6 +35,12 @@ class NativeWorld:
             else:
                 shutil.copy2(source, self.root / name)
         self.build_folder = self.root / "python" / "xllm_kernel" / "_build"
+        self.library = self.build_folder / "libxllm_kernel_torch.so"
+
+    @property
+    def has_fastcall(self) -> bool:
+        """Whether the builtins were built too."""
+        return (self.build_folder / "fastcall.py").is_file()
 
     def run(
         self, *arguments: str, env: dict[str, str] | None = None, timeout: float = 300

@@ -138,6 +138,60 @@ def test_verify_torch_from_the_floor_on_fine(manifest: Manifest, build: Path, ve
     _verify(manifest, build, version)
 
 
+@pytest.fixture
+def exact(manifest: Manifest, tree: Path) -> Manifest:
+    """The manifest of builtins, which fit one framework and one interpreter."""
+    (tree / "csrc" / "fastcall").mkdir()
+    (tree / "csrc" / "fastcall" / "e.cpp").write_text("// e\n")
+    return manifest | {
+        "source_hash": source_hash(tree, "fastcall"),
+        "python_abi": artifacts.python_abi(),
+    }
+
+
+def _verify_exact(manifest: Manifest, build: Path, torch_version: str = "2.13.0+cpu") -> Path:
+    sources = source_root(build.parent)
+    return verify(manifest, build, torch_version=torch_version, sources=sources, kind="fastcall")
+
+
+def test_verify_builtins_of_this_torch_and_python_fine(exact: Manifest, build: Path) -> None:
+    assert _verify_exact(exact, build) == build / LIBRARY
+
+
+@pytest.mark.parametrize("version", ["2.13.1+cpu", "2.13.0", "2.13.0+cu130", "2.12.0+cpu", "2.9"])
+def test_verify_builtins_of_another_torch_named(exact: Manifest, build: Path, version: str) -> None:
+    with pytest.raises(ArtifactError) as caught:
+        _verify_exact(exact, build, version)
+    message = str(caught.value)
+    assert f"needs the torch it was built with, 2.13.0+cpu, found {version};" in message
+    assert artifacts.FASTCALL_BUILD_COMMAND in message
+    assert f"remove {build / 'fastcall.py'}" in message
+
+
+def test_verify_builtins_of_another_python_named(exact: Manifest, build: Path) -> None:
+    exact["python_abi"] = "cpython-399-x86_64-linux-gnu"
+    with pytest.raises(ArtifactError, match="needs the Python ABI it was built with, cpython-399"):
+        _verify_exact(exact, build)
+
+
+@pytest.mark.parametrize("value", [None, "", 7])
+def test_verify_builtins_manifest_without_its_python_named(
+    exact: Manifest, build: Path, value: object
+) -> None:
+    exact["python_abi"] = value
+    with pytest.raises(ArtifactError, match=rf"must hold python_abi \(str\), found {value!r}"):
+        _verify_exact(exact, build)
+
+
+def test_source_hash_of_builtins_counts_their_own_sources(exact: Manifest, tree: Path) -> None:
+    before = source_hash(tree), source_hash(tree, "fastcall")
+    (tree / "csrc" / "fastcall" / "e.cpp").write_text("// other\n")
+    assert source_hash(tree) == before[0]
+    assert source_hash(tree, "fastcall") != before[1]
+    (tree / "csrc" / "torch" / "c.cpp").write_text("// other\n")
+    assert source_hash(tree) != before[0]
+
+
 def test_verify_sources_edited_named(manifest: Manifest, tree: Path, build: Path) -> None:
     with (tree / "include" / "x" / "d.h").open("a") as header:
         header.write("// one more line\n")
@@ -236,6 +290,14 @@ def test_load_refused_by_the_loader_named_and_may_be_tried_again(
     (build / LIBRARY).write_bytes(b"another build")
     manifest["library_sha256"] = file_sha256(build / LIBRARY)
     _load(manifest, build, Loader())
+
+
+def test_load_refused_import_named(exact: Manifest, build: Path) -> None:
+    def refuse(path: str) -> None:
+        raise ImportError("undefined symbol: _Z")
+
+    with pytest.raises(ArtifactError, match=r"undefined symbol: _Z; .*BUILD_FASTCALL=1"):
+        load(exact, build, torch_version="2.13.0+cpu", load_library=refuse, kind="fastcall")
 
 
 def test_load_another_build_in_one_process_needs_a_new_worker(

@@ -39,7 +39,9 @@ def test_built_simd_is_chosen_and_torch_passed_over_for_priority(world: NativeWo
     assert done.returncode == 0, done.stdout + done.stderr
     receipt = json.loads(done.stdout)["rms_norm"]
     assert receipt["implementation"] == "cpu.simd.rms_norm"
-    assert receipt["entry"] == "torch operator xllm_kernel.simd_rms_norm.default"
+    operator = "torch operator xllm_kernel.simd_rms_norm.default"
+    builtin = "C builtin xllm_kernel._build.fastcall_native.simd_rms_norm over "
+    assert receipt["entry"] == (builtin + operator if world.has_fastcall else operator)
     assert receipt["guarantees"]
     codes = {e["name"]: e["code"] for e in receipt["excluded"]}
     assert codes["cpu.torch.rms_norm"] == "priority"
@@ -65,9 +67,9 @@ def test_not_built_an_override_for_simd_is_an_error(build_restored: NativeWorld)
     assert json.loads(done.stdout)["error"] == "DependencyAbsentError"
 
 
-def _edit_manifest(key: str, value: str) -> Callable[[NativeWorld], None]:
+def _edit_manifest(key: str, value: str, module: str = "simd") -> Callable[[NativeWorld], None]:
     def damage(world: NativeWorld) -> None:
-        marker = world.build_folder / "simd.py"
+        marker = world.build_folder / f"{module}.py"
         text, count = re.subn(
             f"'{key}': [^\n}}]*?(,?\n|}})", f"'{key}': {value}\\1", marker.read_text()
         )
@@ -83,12 +85,11 @@ def _edit_source(world: NativeWorld) -> None:
 
 
 def _truncate_library(world: NativeWorld) -> None:
-    library = next(world.build_folder.glob("*.so"))
-    library.write_bytes(library.read_bytes()[:4096])
+    world.library.write_bytes(world.library.read_bytes()[:4096])
 
 
 def _remove_library(world: NativeWorld) -> None:
-    next(world.build_folder.glob("*.so")).unlink()
+    world.library.unlink()
 
 
 def _break_marker(world: NativeWorld) -> None:
@@ -118,6 +119,101 @@ def test_built_and_damaged_is_an_error_and_never_another_backend(
     assert answer["error"] == error
     assert re.search(message, answer["message"]), answer["message"]
     assert "nothing was published" in answer["message"]
+
+
+def _need_fastcall(world: NativeWorld) -> None:
+    if not world.has_fastcall:
+        pytest.skip("builtins absent: ./dev build")
+
+
+def test_builtins_not_built_the_operator_itself_is_registered(build_restored: NativeWorld) -> None:
+    (build_restored.build_folder / "fastcall.py").unlink(missing_ok=True)
+    receipt = json.loads(_explain(build_restored).stdout)["rms_norm"]
+    assert receipt["implementation"] == "cpu.simd.rms_norm"
+    assert receipt["entry"] == "torch operator xllm_kernel.simd_rms_norm.default"
+
+
+def _truncate_builtins(world: NativeWorld) -> None:
+    (library,) = world.build_folder.glob("fastcall_native*.so")
+    library.write_bytes(library.read_bytes()[:4096])
+
+
+def _edit_builtins_source(world: NativeWorld) -> None:
+    path = world.root / "csrc" / "fastcall" / "guard.h"
+    path.write_text(path.read_text() + "// another line\n")
+
+
+def _break_builtins_marker(world: NativeWorld) -> None:
+    (world.build_folder / "fastcall.py").write_text("MANIFEST = {")
+
+
+@pytest.mark.parametrize(
+    ("damage", "error", "message"),
+    [
+        (_edit_builtins_source, "ArtifactError", "must be built from the sources beside it"),
+        (_truncate_builtins, "ArtifactError", "4096 bytes"),
+        (
+            _edit_manifest("torch_built_with", "'2.99.0+cpu'", "fastcall"),
+            "ArtifactError",
+            r"needs the torch it was built with, 2\.99\.0\+cpu, found \d.*BUILD_FASTCALL=1",
+        ),
+        (
+            _edit_manifest("python_abi", "'cpython-399-x'", "fastcall"),
+            "ArtifactError",
+            r"needs the Python ABI it was built with, cpython-399-x, found cpython-3",
+        ),
+        (_break_builtins_marker, "DependencyBrokenError", "SyntaxError"),
+    ],
+)
+def test_builtins_damaged_or_of_another_torch_an_error_and_never_the_operator(
+    build_restored: NativeWorld, damage, error: str, message: str
+) -> None:
+    _need_fastcall(build_restored)
+    damage(build_restored)
+    done = _explain(build_restored)
+    answer = json.loads(done.stdout)
+    assert done.returncode == 1, answer
+    assert answer["error"] == error
+    assert re.search(message, answer["message"]), answer["message"]
+    assert "nothing was published" in answer["message"]
+
+
+def test_builtins_repaired_taken_by_a_retry_in_the_same_process(
+    build_restored: NativeWorld,
+) -> None:
+    _need_fastcall(build_restored)
+    code = """
+import pathlib, types, xllm_kernel
+from xllm_kernel.errors import ArtifactError
+marker = pathlib.Path(xllm_kernel.__file__).parent / "_build" / "fastcall.py"
+good = marker.read_text()
+marker.write_text(good.replace("'schema_version': 1", "'schema_version': 8"))
+try:
+    xllm_kernel.initialize(device="cpu")
+except ArtifactError as error:
+    assert "found 8" in str(error), error
+else:
+    raise SystemExit("the damaged manifest was accepted")
+marker.write_text(good)
+function = xllm_kernel.initialize(device="cpu")["rms_norm"].function
+assert isinstance(function, types.BuiltinFunctionType), function
+"""
+    done = build_restored.run("-c", code)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("level", ["scalar", "doesnotexist"])
+def test_builtins_take_the_level_of_the_operator(world: NativeWorld, level: str) -> None:
+    code = """
+import torch, xllm_kernel
+function = xllm_kernel.initialize(device="cpu")["rms_norm"].function
+print(torch.ops.xllm_kernel.simd_level(), function(torch.ones(1, 4), torch.ones(4), 0.0).tolist())
+"""
+    done = world.run("-c", code, env={"XLLM_KERNEL_SIMD_LEVEL": level})
+    if level == "scalar":
+        assert done.stdout == "scalar [[1.0, 1.0, 1.0, 1.0]]\n", done.stderr
+    else:
+        assert "must name a SIMD level" in done.stderr
 
 
 def test_a_repaired_build_is_taken_by_a_retry_in_the_same_process(

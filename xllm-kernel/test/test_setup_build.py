@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import zipfile
 from collections.abc import Callable
 from email.parser import Parser
@@ -17,6 +18,8 @@ from conftest import PACKAGE_ROOT
 Done = subprocess.CompletedProcess[str]
 LIBRARY = "libxllm_kernel_torch.so"
 SIMD = {"XLLM_KERNEL_BUILD_SIMD": "1"}
+FASTCALL = {**SIMD, "XLLM_KERNEL_BUILD_FASTCALL": "1"}
+BUILTINS = f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}"
 _LEFT_BEHIND = shutil.ignore_patterns(
     "build", "dist", "_build", "*.egg-info", "__pycache__", "test"
 )
@@ -85,13 +88,23 @@ def pure_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (
             {"XLLM_KERNEL_BUILD_TURBO": "1"},
-            "build options are XLLM_KERNEL_BUILD_SIMD, got XLLM_KERNEL_BUILD_TURBO=1",
+            "build options are XLLM_KERNEL_BUILD_SIMD, XLLM_KERNEL_BUILD_FASTCALL, got "
+            "XLLM_KERNEL_BUILD_TURBO=1",
         ),
         ({"XLLM_KERNEL_BUILD_TURBO": "0", **SIMD}, "got XLLM_KERNEL_BUILD_TURBO=0"),
         ({"XLLM_KERNEL_BUILD_": "1"}, "got XLLM_KERNEL_BUILD_=1"),
         ({"XLLM_KERNEL_BUILD_SIMD": "yes"}, "XLLM_KERNEL_BUILD_SIMD must be 0 or 1, got 'yes'"),
         ({"XLLM_KERNEL_BUILD_SIMD": "2"}, "must be 0 or 1, got '2'"),
         ({"XLLM_KERNEL_BUILD_SIMD": ""}, "must be 0 or 1, got ''"),
+        ({"XLLM_KERNEL_BUILD_FASTCALL": "on"}, "FASTCALL must be 0 or 1, got 'on'"),
+        (
+            {"XLLM_KERNEL_BUILD_FASTCALL": "1"},
+            "XLLM_KERNEL_BUILD_FASTCALL=1 needs XLLM_KERNEL_BUILD_SIMD=1 too",
+        ),
+        (
+            {"XLLM_KERNEL_BUILD_FASTCALL": "1", "XLLM_KERNEL_BUILD_SIMD": "0"},
+            "got XLLM_KERNEL_BUILD_SIMD=0; set both",
+        ),
     ],
 )
 def test_option_unknown_or_neither_0_nor_1_refused(
@@ -360,3 +373,56 @@ def test_native_tree_pure_wheel_stays_pure(built_tree: Path, tmp_path: Path) -> 
     wheel = _wheel(built_tree, tmp_path / "pure")
     assert wheel.name.endswith("-py3-none-any.whl")
     assert _files(wheel) == _package_files()
+
+
+# ---------------------------------------------------------------- the builtins
+
+
+def _need_python_headers() -> None:
+    if not (Path(sysconfig.get_paths()["include"]) / "Python.h").is_file():
+        pytest.skip("needs Python's headers to build the builtins")
+
+
+def test_builtins_without_python_headers_refused_by_name(built_tree: Path) -> None:
+    code = (
+        "import runpy, sys, sysconfig; paths = dict(sysconfig.get_paths(), include='/nowhere'); "
+        "sysconfig.get_paths = lambda *a, **k: paths; "
+        "sys.argv = ['setup.py', 'build_ext', '--inplace']; "
+        "runpy.run_path('setup.py', run_name='__main__')"
+    )
+    done = _run(built_tree, env=FASTCALL, code=code)
+    assert done.returncode == 1
+    assert "needs Python.h, found none in /nowhere" in done.stderr
+    assert "python3-dev" in done.stderr
+
+
+def test_builtins_in_place_in_a_wheel_and_removed_when_not_asked_for(
+    built_tree: Path, tmp_path: Path, run_outside: Callable[..., Done]
+) -> None:
+    """One test, for each build of them takes most of a minute."""
+    _need_python_headers()
+    kind = CALL + "; print(type(plan.function).__name__)"
+    done = _run(built_tree, "build_ext", "--inplace", env=FASTCALL)
+    assert f"built {_build_folder(built_tree) / BUILTINS}" in done.stdout, done.stdout + done.stderr
+    content = (_build_folder(built_tree) / BUILTINS).read_bytes()
+    assert str(built_tree).encode() not in content
+    assert sys.prefix.encode() not in content
+    done = run_outside(built_tree / "python", kind)
+    assert done.stdout == f"{CALLED}builtin_function_or_method\n", done.stderr
+
+    wheel = _wheel(built_tree, tmp_path / "out", env=FASTCALL)
+    python, abi, platform = wheel.stem.split("-")[2:]
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert (python, abi) == (tag, tag)
+    assert platform.startswith("linux_")
+    added = {f"xllm_kernel/_build/{n}" for n in ("simd.py", LIBRARY, "fastcall.py", BUILTINS)}
+    assert _files(wheel) == _package_files() | added
+    site = _unpack(wheel, tmp_path / "site")
+    done = run_outside(site, kind)
+    assert done.stdout == f"{CALLED}builtin_function_or_method\n", done.stderr
+
+    assert "is up to date" in _build(built_tree).stdout
+    files = sorted(p.name for p in _build_folder(built_tree).iterdir() if p.is_file())
+    assert files == [LIBRARY, "simd.py"]
+    done = run_outside(built_tree / "python", kind)
+    assert done.stdout == f"{CALLED}OpOverload\n", done.stderr

@@ -12,6 +12,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import xllm_kernel
+from xllm_kernel import fastcall
 from xllm_kernel.errors import DomainError
 from xllm_kernel.ops.rms_norm.domain import SIMD_DOMAIN
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
@@ -31,8 +32,16 @@ def plan(fresh: KernelRegistry) -> PreparedKernel:
 
 
 @pytest.fixture
-def op(plan: PreparedKernel) -> Callable[..., torch.Tensor]:
-    return plan.function
+def overload(plan: PreparedKernel) -> Callable[..., torch.Tensor]:
+    return torch.ops.xllm_kernel.simd_rms_norm.default
+
+
+@pytest.fixture(params=["bound", "operator"])
+def op(
+    request: pytest.FixtureRequest, plan: PreparedKernel, overload: Callable[..., torch.Tensor]
+) -> Callable[..., torch.Tensor]:
+    """What a model holds, and the operator itself: where a builtin was built they differ."""
+    return plan.function if request.param == "bound" else overload
 
 
 @pytest.fixture
@@ -54,8 +63,12 @@ def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.shape == b.shape and torch.equal(_bits(a), _bits(b))
 
 
-def test_plan_function_is_the_operator_itself(plan: PreparedKernel) -> None:
-    assert plan.function is torch.ops.xllm_kernel.simd_rms_norm.default
+def test_plan_function_is_the_operator_or_its_builtin(
+    plan: PreparedKernel, overload: Callable[..., torch.Tensor]
+) -> None:
+    built = importlib.util.find_spec("xllm_kernel._build.fastcall") is not None
+    assert plan.function is (fastcall.bind(overload) if built else overload)
+    assert getattr(plan.function, "__self__", overload) is overload
     assert plan.spec.priority == 10
     assert plan.spec.domain is SIMD_DOMAIN
 
@@ -339,8 +352,8 @@ def test_gradient_off_parameters_fine(
 @pytest.mark.parametrize(
     "case", ["dense", "bfloat16", "row slice", "expanded", "no rows", "transposed leading"]
 )
-def test_opcheck_finds_nothing(op: Callable[..., torch.Tensor], case: str) -> None:
-    result = torch.library.opcheck(op, INSIDE[case]())
+def test_opcheck_finds_nothing(overload: Callable[..., torch.Tensor], case: str) -> None:
+    result = torch.library.opcheck(overload, INSIDE[case]())
     assert set(result.values()) == {"SUCCESS"}
     assert len(result) == 4
 

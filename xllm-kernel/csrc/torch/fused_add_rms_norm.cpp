@@ -8,6 +8,7 @@
 #include "torch/clauses.h"
 #include "torch/csrc/stable/library.h"
 #include "torch/rows.h"
+#include "torch/spread.h"
 
 namespace xllm_kernel::bridge {
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +18,15 @@ from xllm_kernel.errors import ArtifactError
 SCHEMA_VERSION = 1
 
 BUILD_COMMAND = "(cd xllm-kernel && XLLM_KERNEL_BUILD_SIMD=1 python setup.py build_ext --inplace)"
+FASTCALL_BUILD_COMMAND = BUILD_COMMAND.replace(
+    "XLLM_KERNEL_BUILD_SIMD=1", "XLLM_KERNEL_BUILD_SIMD=1 XLLM_KERNEL_BUILD_FASTCALL=1"
+)
 
-# Everything that a native build reads, relative to the package's root folder.
+# Everything that the bridge's build reads, relative to the package's root folder.
 SOURCES = ("CMakeLists.txt", "cmake", "csrc/simd", "csrc/torch", "include")
 
 # What every manifest of this schema holds beyond its version.
-_REQUIRED: dict[str, type[Any]] = {
+_COMMON: dict[str, type[Any]] = {
     "library": str,
     "library_sha256": str,
     "source_hash": str,
@@ -29,6 +34,34 @@ _REQUIRED: dict[str, type[Any]] = {
     "torch_built_with": str,
     "compiler": str,
     "levels": tuple,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What distinguishes the artefacts of one marker module.
+
+    Attributes:
+        sources: what its build reads.
+        fields: what its manifest holds.
+        command: how to build it again.
+        without: what a worker does without, where it is removed.
+    """
+
+    sources: tuple[str, ...]
+    fields: Mapping[str, type[Any]]
+    command: str
+    without: str
+
+
+_KINDS = {
+    "simd": _Kind(SOURCES, _COMMON, BUILD_COMMAND, "the C++ kernels"),
+    "fastcall": _Kind(
+        (*SOURCES, "csrc/fastcall"),
+        {**_COMMON, "python_abi": str},
+        FASTCALL_BUILD_COMMAND,
+        "its builtins",
+    ),
 }
 
 # Library path to digest of those this process has loaded: one cannot be unloaded.
@@ -40,17 +73,23 @@ def file_sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def source_hash(root: Path) -> str:
+def python_abi() -> str:
+    """Return the tag of the running interpreter's binary interface, e.g. ``cpython-311-...``."""
+    return str(sysconfig.get_config_var("SOABI"))
+
+
+def source_hash(root: Path, kind: str = "simd") -> str:
     """Hash what a native build reads: names and contents, not times.
 
     Args:
         root: the package's root folder, which holds ``CMakeLists.txt``.
+        kind: name of the artefact's marker module.
 
     Returns:
         A hexadecimal digest, the same on every machine.
     """
     digest = hashlib.sha256()
-    for path in _source_files(root):
+    for path in _source_files(root, _KINDS[kind].sources):
         digest.update(path.relative_to(root).as_posix().encode())
         digest.update(b"\0")
         digest.update(file_sha256(path).encode())
@@ -58,8 +97,8 @@ def source_hash(root: Path) -> str:
     return digest.hexdigest()
 
 
-def _source_files(root: Path) -> Iterator[Path]:
-    for name in SOURCES:
+def _source_files(root: Path, sources: tuple[str, ...]) -> Iterator[Path]:
+    for name in sources:
         entry = root / name
         files = sorted(entry.rglob("*")) if entry.is_dir() else [entry]
         for path in files:
@@ -81,6 +120,7 @@ def verify(
     *,
     torch_version: str,
     sources: Path | None = None,
+    kind: str = "simd",
 ) -> Path:
     """Check an artefact against its manifest, before anything of it is loaded.
 
@@ -89,59 +129,85 @@ def verify(
         directory: folder of the artefact.
         torch_version: version of the framework that will load it.
         sources: root of the source tree, where there is one.
+        kind: name of its marker module: ``"simd"`` runs on every framework from a floor on,
+            ``"fastcall"`` only on the very framework and interpreter it was built with.
 
     Returns:
         Path of the library.
 
     Raises:
         ArtifactError: for an unknown or incomplete manifest; a library that is missing or not the
-            one that was built; other sources than those it was built from; a framework below the
-            floor.
+            one that was built; other sources than those it was built from; a framework or an
+            interpreter that it does not fit.
     """
-    who = f"xllm_kernel artefact [{directory / '*'}]"
-    _check_schema(who, manifest)
+    what = _KINDS[kind]
+    _check_schema(f"xllm_kernel artefact [{directory / '*'}]", manifest, what)
     library = directory / str(manifest["library"])
     who = f"xllm_kernel artefact [{library}]"
-    _check_library(who, manifest, library)
+    _check_library(who, manifest, library, what.command)
     if sources is not None:
-        found = source_hash(sources)
+        found = source_hash(sources, kind)
         if found != manifest["source_hash"]:
             raise ArtifactError(
                 f"{who}: must be built from the sources beside it, but it was built from "
                 f"{_short(manifest['source_hash'])} and {sources} holds {_short(found)}; build it "
-                f"again: {BUILD_COMMAND}"
+                f"again: {what.command}"
             )
+    if "python_abi" in what.fields:
+        _check_same(who, "torch", manifest["torch_built_with"], torch_version, directory, what)
+        _check_same(who, "Python ABI", manifest["python_abi"], python_abi(), directory, what)
     floor = manifest["torch_floor"]
+    if not _release(floor):
+        raise ArtifactError(
+            f"{who}: its manifest's torch_floor must be a version, found {floor!r}; build it "
+            f"again: {what.command}"
+        )
     if _release(torch_version) < _release(floor):
         raise ArtifactError(
             f"{who}: needs torch >= {floor} (built with {manifest['torch_built_with']}), found "
-            f"{torch_version}; install a newer torch, or remove {directory} to do without the "
-            "C++ kernels"
+            f"{torch_version}; install a newer torch, or remove {directory} to do without "
+            f"{what.without}"
         )
     return library
 
 
-def _check_schema(who: str, manifest: Mapping[str, Any]) -> None:
+def _check_same(
+    who: str, name: str, built_with: str, found: str, directory: Path, what: _Kind
+) -> None:
+    if found != built_with:
+        raise ArtifactError(
+            f"{who}: needs the {name} it was built with, {built_with}, found {found}; build it "
+            f"again: {what.command}, or remove {directory / 'fastcall.py'} to do without "
+            f"{what.without}"
+        )
+
+
+def _check_schema(who: str, manifest: Mapping[str, Any], what: _Kind) -> None:
+    if not isinstance(manifest, Mapping):
+        raise ArtifactError(
+            f"{who}: its MANIFEST must be a mapping, found {type(manifest).__name__}; build it "
+            f"again: {what.command}"
+        )
     version = manifest.get("schema_version")
     if version != SCHEMA_VERSION:
         raise ArtifactError(
             f"{who}: its manifest must have schema_version {SCHEMA_VERSION}, found {version!r}, so "
-            f"another release of the package wrote it; build it again: {BUILD_COMMAND}"
+            f"another release of the package wrote it; build it again: {what.command}"
         )
-    for key, kind in _REQUIRED.items():
+    for key, type_ in what.fields.items():
         value = manifest.get(key)
-        if not isinstance(value, kind) or not value:
+        if not isinstance(value, type_) or not value:
             raise ArtifactError(
-                f"{who}: its manifest must hold {key} ({kind.__name__}), found {value!r}; build it "
-                f"again: {BUILD_COMMAND}"
+                f"{who}: its manifest must hold {key} ({type_.__name__}), found {value!r}; build "
+                f"it again: {what.command}"
             )
 
 
-def _check_library(who: str, manifest: Mapping[str, Any], library: Path) -> None:
+def _check_library(who: str, manifest: Mapping[str, Any], library: Path, command: str) -> None:
     if library.name != manifest["library"] or not library.is_file():
         raise ArtifactError(
             f"{who}: the manifest names this library, but there is no such file; build it again: "
-            f"{BUILD_COMMAND}"
+            f"{command}"
         )
     found = file_sha256(library)
     if found != manifest["library_sha256"]:
@@ -149,7 +215,7 @@ def _check_library(who: str, manifest: Mapping[str, Any], library: Path) -> None
             f"{who}: must be the library that was built, sha256 "
             f"{_short(manifest['library_sha256'])}, found {_short(found)} "
             f"({library.stat().st_size} bytes): it was truncated, changed or replaced; build it "
-            f"again: {BUILD_COMMAND}"
+            f"again: {command}"
         )
 
 
@@ -159,6 +225,7 @@ def load(
     *,
     torch_version: str,
     load_library: Callable[[str], object],
+    kind: str = "simd",
 ) -> None:
     """Verify an artefact and load its library; again is free.
 
@@ -166,14 +233,15 @@ def load(
         manifest: what the build recorded.
         directory: folder of the artefact, inside the package.
         torch_version: version of the framework.
-        load_library: the framework's function that loads a library by its path.
+        load_library: loads a library by its path: the framework's function, or an import.
+        kind: name of the artefact's marker module.
 
     Raises:
         ArtifactError: as ``verify``; for a library that the loader refuses; and where this process
             has loaded another build of it, since one cannot be unloaded.
     """
     sources = source_root(directory.parent)
-    library = verify(manifest, directory, torch_version=torch_version, sources=sources)
+    library = verify(manifest, directory, torch_version=torch_version, sources=sources, kind=kind)
     digest: str = manifest["library_sha256"]
     earlier = _loaded.get(str(library), digest)
     if earlier != digest:
@@ -183,11 +251,11 @@ def load(
         )
     try:
         load_library(str(library))
-    except OSError as error:
+    except (OSError, ImportError) as error:
         raise ArtifactError(
             f"xllm_kernel artefact [{library}]: is what was built with {manifest['compiler']} and "
             f"torch {manifest['torch_built_with']}, but torch {torch_version} could not load it: "
-            f"{error.__cause__ or error}; build it again: {BUILD_COMMAND}"
+            f"{error.__cause__ or error}; build it again: {_KINDS[kind].command}"
         ) from error
     _loaded[str(library)] = digest
 

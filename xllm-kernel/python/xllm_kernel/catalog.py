@@ -37,6 +37,15 @@ class BackendModule:
     implementations: tuple[str, ...] = ()
     hint: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse a string where a tuple belongs: it would read as one name a letter."""
+        for field in ("requires", "implementations"):
+            if not isinstance(getattr(self, field), tuple):
+                raise ConfigurationError(
+                    f"BackendModule [{self.module}]: {field} must be a tuple of names, got "
+                    f"{getattr(self, field)!r}; a tuple of one has a comma at its end"
+                )
+
     @property
     def solution(self) -> str:
         """Short name of the solution, by the rule that its file is ``<solution>.py``."""

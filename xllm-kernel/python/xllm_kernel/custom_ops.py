@@ -24,6 +24,7 @@ class _Registered:
 
     libraries: list[Any] = field(default_factory=list)
     kernel: str | None = None
+    kernel_as: tuple[str, tuple[str, ...]] | None = None  # dispatch key, mutated arguments
     fake: str | None = None
 
 
@@ -66,8 +67,15 @@ def register_custom_op(
     state = _registered.get(name, _Registered())
     if function is not None:
         _check_reuse(who, "kernel", state.kernel, function)
+        asked = (str(dispatch_key), tuple(mutates_args or ()))
         if state.kernel is None:
-            _define(who, name, function, tuple(mutates_args or ()), str(dispatch_key), state)
+            _define(who, name, function, asked[1], asked[0], state)
+            state.kernel_as = asked
+        elif asked != state.kernel_as:
+            raise ConfigurationError(
+                f"{who}: its kernel is registered for (dispatch key, mutates_args) "
+                f"{state.kernel_as}, got {asked}; an operator has one kernel: repeat it unchanged"
+            )
     overload = _resolve(who, name)
     if fake_impl is not None:
         _check_reuse(who, "fake", state.fake, fake_impl)
@@ -93,6 +101,11 @@ def _check_arguments(
         raise ConfigurationError(
             f"{who}: without a callable the schema comes from C++, so {names} must not be given; "
             "remove it, or pass the callable"
+        )
+    if function is not None and not inspect.isfunction(function):
+        raise ConfigurationError(
+            f"{who}: a plain function is needed, its annotations are the schema, got "
+            f"{type(function).__name__}; wrap it in a def"
         )
     if function is not None and not all(given.values()):
         names = ", ".join(n for n, present in given.items() if not present)

@@ -7,6 +7,7 @@ read it; this module knows no operator and imports no framework.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -442,4 +443,6 @@ class Domain:
             if isinstance(value, bool) or not isinstance(value, (int, float)):
                 seen = type(value).__name__
                 return Violation(f"{name}.type", f"{name} must be a number, got {seen}")
+            if isinstance(value, int) and abs(value) > sys.float_info.max:
+                return Violation(f"{name}.type", f"{name} must fit a float, got a larger integer")
         return None

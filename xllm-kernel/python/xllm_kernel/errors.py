@@ -10,14 +10,15 @@ from __future__ import annotations
 class KernelError(RuntimeError):
     """Base of every error this package raises on purpose."""
 
-    def at_step(self, step: str) -> None:
+    def at_step(self, step: str, outcome: str) -> None:
         """Add the initialisation step that failed to the message.
 
         Args:
-            step: what was being done, e.g. ``"resolve overrides"``.
+            step: what was being done, e.g. ``"check the overrides"``.
+            outcome: what the failure means for the process, e.g. ``"nothing was published"``.
         """
         message = self.args[0] if self.args else type(self).__name__
-        self.args = (f"{message} [initialize: failed at '{step}'; nothing was published]",)
+        self.args = (f"{message} [initialize: failed at '{step}'; {outcome}]",)
 
 
 class ConfigurationError(KernelError):
@@ -42,6 +43,10 @@ class DomainError(KernelError, ValueError):
     def __init__(self, message: str, clause: str) -> None:
         super().__init__(message)
         self.clause = clause
+
+    def __reduce__(self) -> tuple[type[DomainError], tuple[str, str]]:
+        """Pickle both arguments, so that the error crosses process boundaries."""
+        return type(self), (self.args[0], self.clause)
 
 
 class ContractError(KernelError):

@@ -87,6 +87,7 @@ def _describe(receipt: Receipt) -> str:
         f"{receipt.operation} (contract version {receipt.contract_version}) on {receipt.device}",
         f"  chosen      {receipt.implementation}  (priority {receipt.priority}, modes: {modes})",
         f"  calls       {receipt.entry}",
+        f"  built as    {_indented('; '.join(receipt.build) or 'nothing of ours was built')}",
         f"  accepts     {_indented(receipt.input_domain)}",
         f"  guarantees  {_indented('; '.join(receipt.guarantees) or 'its contract alone')}",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from types import BuiltinFunctionType
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
@@ -37,6 +38,7 @@ class Receipt:
         priority: its priority.
         input_domain: what it accepts.
         guarantees: what it promises beyond the contract.
+        build: what was loaded for it.
         entry: what the bound callable is.
         generation: number of the publication.
         excluded: every other candidate.
@@ -51,6 +53,7 @@ class Receipt:
     priority: int
     input_domain: str
     guarantees: tuple[str, ...]
+    build: tuple[str, ...]
     entry: str
     generation: int
     excluded: tuple[Excluded, ...]
@@ -69,6 +72,7 @@ class Receipt:
             priority=spec.priority,
             input_domain=spec.input_domain,
             guarantees=spec.guarantees,
+            build=spec.build,
             entry=_entry(plan.function),
             generation=plan.generation,
             excluded=tuple(_excluded(name, reason) for name, reason in plan.excluded),
@@ -100,7 +104,11 @@ def _excluded(name: str, reason: str) -> Excluded:
 
 
 def _entry(function: object) -> str:
-    """Describe a bound callable: a Torch overload by its name, a function by its module."""
+    """Describe a bound callable: Torch overload, C builtin over one, or function of a module."""
+    if isinstance(function, BuiltinFunctionType):
+        return (
+            f"C builtin {function.__module__}.{function.__name__} over {_entry(function.__self__)}"
+        )
     if type(function).__name__ == "OpOverload":
         return f"torch operator {function}"
     module = getattr(function, "__module__", None) or type(function).__module__

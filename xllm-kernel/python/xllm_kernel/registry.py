@@ -56,6 +56,7 @@ class KernelSpec:
         priority: the highest wins; equal priorities go by name.
         domain: executable form of ``input_domain``; None where a vendor checks its own operator.
         guarantees: what it promises beyond the contract.
+        build: what was loaded for it: level, digest, compiler; empty where nothing was built.
     """
 
     name: str
@@ -67,6 +68,7 @@ class KernelSpec:
     priority: int = 0
     domain: Domain | None = None
     guarantees: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +263,7 @@ def register_kernel(
     priority: int = 0,
     domain: Domain | None = None,
     guarantees: tuple[str, ...] = (),
+    build: tuple[str, ...] = (),
 ) -> Callable[[_Function], _Function]:
     """Declare a callable as an implementation; use it as a decorator or on an existing callable.
 
@@ -274,6 +277,7 @@ def register_kernel(
         priority: the highest wins.
         domain: executable form of ``input_domain``.
         guarantees: promises beyond the contract.
+        build: what was loaded for it.
 
     Returns:
         A function that registers its argument in ``KernelRegistry.get()`` and returns it unchanged.
@@ -286,12 +290,13 @@ def register_kernel(
         name=name,
         contract=contract,
         device=device,
-        execution_modes=tuple(execution_modes),
+        execution_modes=execution_modes,
         input_domain=input_domain,
         solution=solution,
         priority=priority,
         domain=domain,
-        guarantees=tuple(guarantees),
+        guarantees=guarantees,
+        build=build,
     )
     caller = sys._getframe(1)
     site = f"{caller.f_code.co_filename}:{caller.f_lineno}"
@@ -309,6 +314,10 @@ def _check_declaration(who: str, spec: KernelSpec, function: KernelFunction) -> 
         value = getattr(spec, field)
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{who}: {field} must be a non-empty string, got {value!r}")
+    for field in ("execution_modes", "guarantees", "build"):
+        value = getattr(spec, field)
+        if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+            raise ConfigurationError(f"{who}: {field} must be a tuple of strings, got {value!r}")
     if not isinstance(spec.contract, OpContract):
         raise ConfigurationError(f"{who}: contract must be an OpContract, got {spec.contract!r}")
     if not spec.execution_modes:

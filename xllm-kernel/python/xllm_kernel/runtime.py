@@ -202,14 +202,29 @@ def _import_backends(
 
 
 def _is_present(module: str) -> bool:
-    """Say whether a module can be found, without importing it (its parents are imported)."""
+    """Say whether a module can be found, without importing it (its parents are imported).
+
+    Raises:
+        DependencyBrokenError: when a parent is installed and fails to import.
+    """
     parts = module.split(".")
     for end in range(1, len(parts) + 1):
         prefix = ".".join(parts[:end])
         if sys.modules.get(prefix) is not None:
             continue
-        if prefix in sys.modules or importlib.util.find_spec(prefix) is None:
+        if prefix in sys.modules:
             return False
+        parent = prefix.rpartition(".")[0]
+        try:
+            if parent and not hasattr(importlib.import_module(parent), "__path__"):
+                return False
+            if importlib.util.find_spec(prefix) is None:
+                return False
+        except Exception as error:
+            raise DependencyBrokenError(
+                f"{module}: it is required, and its package '{parent}' is installed, so that must "
+                f"import, but it raised {type(error).__name__}: {error}; repair the installation"
+            ) from error
     return True
 
 
@@ -221,7 +236,7 @@ def _import_backend(
         importlib.import_module(backend.module)
     except KernelError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that exits is broken, not done
         raise DependencyBrokenError(
             f"{operation} [{backend.module}]: the modules it requires are present, so it must "
             f"import, but it raised {type(error).__name__}: {error}; repair the installation, or "
@@ -265,5 +280,6 @@ def _step(name: str) -> Iterator[None]:
     try:
         yield
     except KernelError as error:
-        error.at_step(name)
+        published = KernelRegistry.get().published is not None
+        error.at_step(name, "the published plans stay" if published else "nothing was published")
         raise

@@ -186,8 +186,7 @@ def _incompatibility(
         return f"device: implements '{spec.device}', the worker runs '{device}'"
     if spec.contract != definition.contract:
         return (
-            f"contract: implements {spec.contract.operation} version {spec.contract.version}, "
-            f"needed is version {definition.contract.version} as the operation defines it"
+            f"contract: implements {spec.contract}, the operation defines {definition.contract}"
         )
     if execution_mode not in spec.execution_modes:
         modes = ", ".join(spec.execution_modes)

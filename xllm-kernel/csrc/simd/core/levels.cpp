@@ -2,6 +2,7 @@
 // not look at any operator.
 #include "simd/core/levels.h"
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -93,16 +94,27 @@ void choose_level(std::optional<std::string_view> forced,
 }
 
 const LevelChoice& selected_level() noexcept {
-  // Local, so that no code runs when the library is loaded.
-  static const LevelChoice& choice = []() -> const LevelChoice& {
-    static LevelChoice made;
-    const char* value = std::getenv(kVariable);
-    choose_level(value == nullptr ? std::nullopt
-                                  : std::optional<std::string_view>(value),
-                 features_from(read_cpuid()), &made);
-    return made;
+  // Only a choice that succeeded is kept: a caller may correct the environment
+  // and try again. Local, so that no code runs when the library is loaded.
+  static std::atomic<const LevelChoice*> kept{nullptr};
+  const LevelChoice* choice = kept.load(std::memory_order_acquire);
+  if (choice != nullptr) return *choice;
+  static thread_local LevelChoice made;
+  const char* value = std::getenv(kVariable);
+  choose_level(value == nullptr ? std::nullopt
+                                : std::optional<std::string_view>(value),
+               features_from(read_cpuid()), &made);
+  if (made.result.status != Status::kOk) return made;
+  // The first thread's choice stays; all that succeed are of one machine.
+  static LevelChoice first;
+  static const bool decided = [] {
+    first.level = made.level;
+    first.result = made.result;
+    kept.store(&first, std::memory_order_release);
+    return true;
   }();
-  return choice;
+  static_cast<void>(decided);
+  return *kept.load(std::memory_order_acquire);
 }
 
 }  // namespace simd

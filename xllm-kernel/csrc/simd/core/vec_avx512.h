@@ -128,14 +128,6 @@ struct Fp32 final {
       _mm512_storeu_ps(values + 16 * k, canonical(block.r[k]));
     }
   }
-  // Past the caches; `to` is aligned to 64 bytes.
-  static void stream(std::byte* to, const Block& block) noexcept {
-    auto* values = reinterpret_cast<float*>(to);
-#pragma GCC unroll 4
-    for (std::int64_t k = 0; k < 4; ++k) {
-      _mm512_stream_ps(values + 16 * k, canonical(block.r[k]));
-    }
-  }
   static void store_part(std::byte* to, const Block& block,
                          std::int64_t count) noexcept {
     auto* values = reinterpret_cast<float*>(to);
@@ -181,13 +173,6 @@ struct Fp16 final {
       _mm256_storeu_si256(halves + k, narrow(block.r[k]));
     }
   }
-  static void stream(std::byte* to, const Block& block) noexcept {
-    auto* halves = reinterpret_cast<__m256i*>(to);
-#pragma GCC unroll 4
-    for (std::int64_t k = 0; k < 4; ++k) {
-      _mm256_stream_si256(halves + k, narrow(block.r[k]));
-    }
-  }
   static void store_part(std::byte* to, const Block& block,
                          std::int64_t count) noexcept {
 #pragma GCC unroll 4
@@ -221,11 +206,6 @@ struct Bf16 final {
   static void store(std::byte* to, const Block& block) noexcept {
     _mm512_storeu_si512(to, narrow(block.r[0], block.r[1]));
     _mm512_storeu_si512(to + 64, narrow(block.r[2], block.r[3]));
-  }
-  static void stream(std::byte* to, const Block& block) noexcept {
-    auto* pairs = reinterpret_cast<__m512i*>(to);
-    _mm512_stream_si512(pairs, narrow(block.r[0], block.r[1]));
-    _mm512_stream_si512(pairs + 1, narrow(block.r[2], block.r[3]));
   }
   static void store_part(std::byte* to, const Block& block,
                          std::int64_t count) noexcept {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,11 @@ from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
 
 _RESET = "reset_us"
+
+# Where threads wait for one another by spinning, another busy process stretches every call by whole
+# scheduler slices, and alike, so that no spread shows it. Taken off the processor more often than
+# this, a process does not measure itself: a slice is 3 to 4 ms, and an idle machine stays below 20.
+INTERRUPTIONS_A_SECOND = 60.0
 _BEFORE = {True: "every call", False: "every sample"}
 
 
@@ -64,17 +70,25 @@ class Timing:
         empty = Captured(calls=captured.calls, replay=_nothing, outputs=list)
         with _no_collection():
             count = self._sampling.calls(measure, self._clock)
+            interruptions, began = _involuntary_switches(), time.monotonic()
             samples = self._sampling.take(measure, count, self._clock)
+            interruptions = _involuntary_switches() - interruptions
+            a_second = interruptions / max(time.monotonic() - began, 1e-3)
             taken = len(next(iter(samples.values()), ()))
             beside = Sampling(iterations=count, repeats=taken)
             alike = None if reset is None else Reset(_nothing, reset.every_call)
             idle = beside.take(partial(self._measure, platform, empty, alike), count, self._clock)
+        columns = {name: summarize(values) for name, values in samples.items()}
+        if a_second > INTERRUPTIONS_A_SECOND:
+            for column in columns.values():
+                column["unstable"] = True
         return {
             "calls_a_replay": captured.calls,
             "iterations": count,
             "repeats": taken,
+            "interruptions_a_second": a_second,
             **({} if reset is None else {"reset_before": _BEFORE[reset.every_call]}),
-            **{name: summarize(values) for name, values in samples.items()},
+            **columns,
             "empty_callable": {
                 name: summarize(values) for name, values in idle.items() if name != _RESET
             },
@@ -109,6 +123,11 @@ class Timing:
         reset.function()
         platform.synchronize()
         return (self._clock() - begin) / 1e3
+
+
+def _involuntary_switches() -> int:
+    """Count how often this process was taken off a processor before it was done."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
 def _nothing() -> None:

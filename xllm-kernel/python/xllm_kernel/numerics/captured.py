@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
 
 if TYPE_CHECKING:
     import torch
@@ -54,11 +54,12 @@ def recordings(directory: Path, operation: str, tensors: tuple[str, ...]) -> lis
         tensors: names of the tensors that each must hold.
 
     Raises:
-        ConfigurationError: without the ``safetensors`` package, for a directory without
-            recordings, and for a file that is none of this operation.
+        DependencyAbsentError: without the ``safetensors`` package.
+        ConfigurationError: for a directory without recordings, and for a file that is none of this
+            operation.
     """
     if importlib.util.find_spec("safetensors") is None:
-        raise ConfigurationError(
+        raise DependencyAbsentError(
             "--inputs: the package 'safetensors' is needed to read recorded inputs, it was not "
             "found; install it, or this package with its extra 'inputs'"
         )

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from xllm_kernel.errors import KernelError
+from xllm_kernel.numerics.compare import shares_storage
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
 from xllm_kernel.platforms import Platform
@@ -30,6 +31,10 @@ class Stage(Protocol):
         self, platform: Platform, captured: Captured, reset: Reset | None = None
     ) -> Mapping[str, Any]:
         """Return the row's timings."""
+
+
+# What an implementation may raise. One that ends the process ends its case, not the run.
+RAISED = (Exception, SystemExit, GeneratorExit)
 
 
 class MeasurementError(KernelError):
@@ -60,15 +65,17 @@ class _Watched:
     def __init__(self, function: ZeroArgument) -> None:
         self._function = function
         self.calls = 0
-        self.raised: Exception | None = None
+        self.raised: BaseException | None = None
+        self.result: object = None
 
     def __call__(self) -> object:
         self.calls += 1
         try:
-            return self._function()
-        except Exception as error:
+            self.result = self._function()
+        except RAISED as error:
             self.raised = error
             raise
+        return self.result
 
 
 class CaseRun:
@@ -121,7 +128,7 @@ class CaseRun:
         if refusal is not None:
             raise RefusedError(f"{self._plan.spec.name}: {refusal}")
         self._put_back(row, prepared)
-        _validate(row, "function", prepared, prepared.function)
+        first = _validate(row, "function", prepared, prepared.function)
         with _step(row, "warmup", "warmup_s"):
             warm_up(partial(self._call_afresh, prepared), self._warmup)
             self._platform.synchronize()
@@ -134,12 +141,12 @@ class CaseRun:
                 "they write cannot be put back between them"
             )
             raise CaseEndedError("not_applicable", "support", reason)
-        self._validate_captured(row, "captured", prepared, captured)
+        self._validate_captured(row, "captured", prepared, captured, first)
         if self._stage is None:
             return
         with _step(row, "timing", "timing_s"):
             row.timings = self._stage.run(self._platform, captured, prepared.reset)
-        self._validate_captured(row, "after_timing", prepared, captured)
+        self._validate_captured(row, "after_timing", prepared, captured, first)
 
     def _put_back(self, row: Row, prepared: PreparedCase) -> None:
         """Restore the arguments that calls write to; a case without a reset has none."""
@@ -155,32 +162,48 @@ class CaseRun:
         return prepared.function()
 
     def _validate_captured(
-        self, row: Row, phase: str, prepared: PreparedCase, captured: Captured
+        self, row: Row, phase: str, prepared: PreparedCase, captured: Captured, first: object
     ) -> None:
-        """Replay once and judge every output that is then there."""
+        """Replay once and judge every output that is then there.
+
+        Args:
+            row: the case's row.
+            phase: key of the verdicts in the row.
+            prepared: judges.
+            captured: the unit.
+            first: what the very first call returned, still held: later calls must not reuse it.
+        """
         self._put_back(row, prepared)
         with _step(row, "replay", "replay_s"):
-            # A unit that makes its call when asked for outputs would write to written arguments.
-            if prepared.reset is None or captured.outlasting:
-                captured.replay()
-                self._platform.synchronize()
-            outputs = captured.outputs()
+            captured.replay()
             self._platform.synchronize()
+            outputs = captured.outputs()
         if len(outputs) != captured.calls:
             reason = f"a replay makes {captured.calls} calls, but has {len(outputs)} outputs"
             raise CaseEndedError("error", "replay", reason)
         for output in outputs:
             _validate(row, phase, prepared, partial(_already_there, output))
+            if shares_storage(first, output):
+                raise CaseEndedError(
+                    "failed",
+                    f"validate {phase}",
+                    "an output shares storage with the first call's, which is still held; each "
+                    "call must return fresh tensors",
+                )
 
 
-def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgument) -> None:
-    """Let the suite judge a callable; end the case unless the verdict is clear and good."""
+def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgument) -> object:
+    """Let the suite judge a callable; end the case unless the verdict is clear and good.
+
+    Returns:
+        What the callable returned.
+    """
     watched = _Watched(function)
     stage = f"validate {phase}"
     begin = time.perf_counter()
     try:
         result = prepared.validate(watched)
-    except Exception as error:
+    except RAISED as error:
         crashed = watched.raised is error
         raise CaseEndedError("error", stage, _describe(error), crashed) from error
     finally:
@@ -194,6 +217,7 @@ def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgume
     if result["status"] == "failed":
         reason = str(result.get("reason") or "the validator gave no reason")
         raise CaseEndedError("failed", stage, reason)
+    return watched.result
 
 
 @contextmanager
@@ -209,7 +233,7 @@ def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None
     begin = time.perf_counter()
     try:
         yield
-    except Exception as error:
+    except RAISED as error:
         crashed &= not isinstance(error, MeasurementError)
         raise CaseEndedError("error", stage, _describe(error), crashed) from error
     finally:
@@ -249,5 +273,5 @@ def _already_there(output: object) -> object:
     return output
 
 
-def _describe(error: Exception) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"

@@ -131,9 +131,9 @@ class Report:
 
     def write(self, markdown: str) -> None:
         """Write JSON and, beside it, Markdown; each replaces its predecessor in one step."""
-        path = self.request.output
-        if path is None:
+        if self.request.output is None:
             return
+        path = self.request.output.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.as_dict(), indent=2, allow_nan=False, ensure_ascii=False)
         replace_text(path, text + "\n")
@@ -175,11 +175,17 @@ def json_value(value: object) -> Any:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old text or the new one, never a part."""
+    """Write a file so that a reader sees the old text or the new one, never a part.
+
+    Raises:
+        OSError: where the path is no regular file, which a replacement would destroy.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError(f"'{path}' must be a regular file or not exist yet")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(text.encode("utf-8", "backslashreplace"))
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:

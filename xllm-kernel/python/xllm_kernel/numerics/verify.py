@@ -62,9 +62,19 @@ def run(
         report.finish("error", EXIT_INTERRUPTED, "interrupted")
     finally:
         signal.signal(signal.SIGTERM, previous)
+    try:
         report.write(render.markdown(report, columns))
-    print(render.terminal(report, columns))
+    except OSError as error:
+        print(f"--output: {request.output} can no longer be written: {error}", file=sys.stderr)
+        return EXIT_COULD_NOT_RUN
+    _print(render.terminal(report, columns))
     return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
+
+
+def _print(text: str) -> None:
+    """Print whatever the terminal can show; what it cannot becomes an escape, not an error."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def execute(request: Request, report: Report, columns: render.Columns, stage: Stage | None) -> None:
@@ -77,7 +87,7 @@ def execute(request: Request, report: Report, columns: render.Columns, stage: St
         report.finish("error", EXIT_USAGE, str(error))
     except RefusedError as error:
         report.finish("not_run", EXIT_COULD_NOT_RUN, str(error))
-    except Exception as error:  # noqa: BLE001 (reported, and the report must be complete)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (reported; the report must be complete)
         traceback.print_exc()
         report.finish("error", EXIT_COULD_NOT_RUN, f"{type(error).__name__}: {error}")
     else:
@@ -90,10 +100,10 @@ def _execute(
     """Run every case; return whether the implementation raised in one."""
     suite = request.suite
     platform = _platform(request)
+    platform.require()
     cases = list(suite.cases(request.options))
     _check_unique(cases)
     report.rows = [Row(c.case_id, c.parameters) for c in cases]
-    platform.require()
     if request.threads is not None:
         _set_threads(request.threads)
     begin = time.perf_counter()

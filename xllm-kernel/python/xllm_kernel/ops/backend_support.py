@@ -14,23 +14,27 @@ from xllm_kernel.errors import ConfigurationError, DomainError
 if TYPE_CHECKING:
     import torch
 
-# A row's result depends on that row and the shared arguments alone.
+# A row's result depends on that row and the shared arguments alone, in the default floating-point
+# environment: a process that flushes subnormals may flush them on some threads and not on others.
 ROW_GUARANTEES = (
     "a row's bits do not depend on the other rows, their number or the row's place",
     "a row's bits do not depend on the number of threads",
     "a row's bits do not depend on strides or on the alignment of its address",
     "bits do not depend on the SIMD level",
     "repeated calls give the same bits",
-    "subnormal values are kept",
+    "subnormal values are kept, unless the process flushes them",
     "every NaN of an output is the positive quiet NaN without payload",
 )
 
 
-def load_kernels(who: str) -> None:
+def load_kernels(who: str) -> tuple[str, ...]:
     """Load the library and fix the process's SIMD level, so that no call has to.
 
     Args:
         who: operation and implementation, for messages.
+
+    Returns:
+        What was loaded, for the receipt: SIMD level, library digest, compiler, torch built with.
 
     Raises:
         ArtifactError: for a build that is damaged, or not of these sources.
@@ -47,9 +51,16 @@ def load_kernels(who: str) -> None:
         load_library=torch.ops.load_library,
     )
     try:
-        torch.ops.xllm_kernel.simd_level.default()
+        level = torch.ops.xllm_kernel.simd_level.default()
     except RuntimeError as error:
         raise ConfigurationError(f"{who}: {error}") from error
+    manifest = build.MANIFEST
+    return (
+        f"SIMD level {level} of {', '.join(manifest['levels'])}",
+        f"library sha256 {manifest['library_sha256']}",
+        f"compiler {manifest['compiler']}",
+        f"built with torch {manifest['torch_built_with']}",
+    )
 
 
 def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:

@@ -14,17 +14,24 @@ class Captured:
     Attributes:
         calls: operator calls in one replay; timings are divided by it.
         replay: runs them once.
-        outputs: returns the structures that the last replay wrote, one a call. Where nothing
-            outlives a call (eager), it makes the call.
-        outlasting: whether outputs are what the last replay wrote; False where asking makes a call.
+        outputs: returns the structures that the last replay wrote, one a call; it calls nothing.
     """
 
     calls: int
     replay: Callable[[], object]
     outputs: Callable[[], list[Any]]
-    outlasting: bool = True
 
 
 def eager(function: Callable[[], Any]) -> Captured:
-    """Return the unit of eager mode: the function itself, one call a replay."""
-    return Captured(calls=1, replay=function, outputs=lambda: [function()], outlasting=False)
+    """Return the unit of eager mode: one call a replay, its result kept until the next.
+
+    The last result is dropped before the call that replaces it, so that a loop of replays reuses
+    its memory as a loop of calls does.
+    """
+    last: list[Any] = [None]
+
+    def replay() -> None:
+        last[0] = None
+        last[0] = function()
+
+    return Captured(calls=1, replay=replay, outputs=lambda: list(last))

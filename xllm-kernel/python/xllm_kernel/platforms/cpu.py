@@ -33,14 +33,17 @@ class CpuPlatform:
         """Return at once: a call on the processor is complete when it returns."""
 
     def environment(self) -> dict[str, Any]:
-        """Return the processor, its thread count and PyTorch's version."""
+        """Return processor, PyTorch, threads, what steers how they wait, and how busy it is here."""
         import torch
 
+        waiting = ("OMP_", "KMP_", "GOMP_", "MKL_")
         return {
             "device_name": processor_name(),
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
             "affinity": len(os.sched_getaffinity(0)),
+            "thread_variables": {k: v for k, v in os.environ.items() if k.startswith(waiting)},
+            "load_average": list(os.getloadavg()),
         }
 
     def capture(self, function: Callable[[], Any], mode: str) -> Captured:

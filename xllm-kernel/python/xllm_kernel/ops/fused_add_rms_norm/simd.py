@@ -24,7 +24,7 @@ def _fake(
     return norm, torch.empty_like(norm)
 
 
-load_kernels(_WHO)
+_BUILD = load_kernels(_WHO)
 
 fused_add_rms_norm = register_kernel(
     name=_NAME,
@@ -39,4 +39,5 @@ fused_add_rms_norm = register_kernel(
         *ROW_GUARANTEES,
         "the norm has the bits that normalising the returned sum has",
     ),
+    build=_BUILD,
 )(register_custom_op("simd_fused_add_rms_norm", fake_impl=_fake))

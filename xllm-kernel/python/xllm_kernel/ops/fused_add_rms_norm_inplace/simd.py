@@ -20,7 +20,7 @@ def _fake(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps
     refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
 
 
-load_kernels(_WHO)
+_BUILD = load_kernels(_WHO)
 
 fused_add_rms_norm_inplace = register_kernel(
     name=_NAME,
@@ -35,4 +35,5 @@ fused_add_rms_norm_inplace = register_kernel(
         *ROW_GUARANTEES,
         "bits are those of the form that returns fresh outputs",
     ),
+    build=_BUILD,
 )(register_custom_op("simd_fused_add_rms_norm_inplace", fake_impl=_fake))

@@ -20,7 +20,7 @@ def _fake(output: torch.Tensor, input: torch.Tensor, weight: torch.Tensor, eps: 
     refuse_gradients(_WHO, output=output, input=input, weight=weight)
 
 
-load_kernels(_WHO)
+_BUILD = load_kernels(_WHO)
 
 rms_norm_out = register_kernel(
     name=_NAME,
@@ -35,4 +35,5 @@ rms_norm_out = register_kernel(
         *ROW_GUARANTEES,
         "bits are those of the form that returns a fresh output",
     ),
+    build=_BUILD,
 )(register_custom_op("simd_rms_norm_out", fake_impl=_fake))
