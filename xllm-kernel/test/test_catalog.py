@@ -58,3 +58,9 @@ def test_every_declared_backend_module_has_its_file() -> None:
         for backend in definition.backends:
             relative = Path(*backend.module.split(".")[1:]).with_suffix(".py")
             assert (package / relative).is_file(), backend.module
+
+
+@pytest.mark.parametrize("field", ["requires", "implementations"])
+def test_a_string_in_place_of_a_tuple_is_refused(field: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{field} must be a tuple of names, got 'torch'"):
+        catalog.BackendModule("package.op.solution", "cpu", **{field: "torch"})

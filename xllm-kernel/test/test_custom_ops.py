@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 
@@ -123,3 +124,19 @@ def test_register_with_a_wrong_dispatch_key_propagates_and_leaves_no_schema(name
     with pytest.raises(RuntimeError, match="NoSuchKey"):
         register_custom_op(name, _double, mutates_args=(), dispatch_key="NoSuchKey")
     register_custom_op(name, _double, mutates_args=(), dispatch_key="CPU")
+
+
+@pytest.mark.parametrize(
+    "changed", [{"dispatch_key": "Meta"}, {"mutates_args": ("x",)}], ids=["key", "mutates"]
+)
+def test_register_a_kernel_again_otherwise_is_refused(name: str, changed) -> None:
+    given = {"mutates_args": (), "dispatch_key": "CPU"}
+    register_custom_op(name, _double, **given)
+    with pytest.raises(ConfigurationError, match="repeat it unchanged"):
+        register_custom_op(name, _double, **(given | changed))
+
+
+@pytest.mark.parametrize("kernel", [functools.partial(_double, factor=3.0), abs], ids=str)
+def test_register_something_without_annotations_is_refused(name: str, kernel) -> None:
+    with pytest.raises(ConfigurationError, match="a plain function is needed"):
+        register_custom_op(name, kernel, mutates_args=(), dispatch_key="CPU")

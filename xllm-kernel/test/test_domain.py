@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import pickle
 
 import pytest
 import torch
@@ -185,12 +186,19 @@ def test_domain_check_raises_who_what_and_clause() -> None:
         ({"x": torch.ones(2), "e": "1"}, "e.type", "e must be a number, got str"),
         ({"x": torch.ones(2), "e": None}, "e.type", "got NoneType"),
         ({"x": torch.ones(2), "e": True}, "e.type", "got bool"),
+        ({"x": torch.ones(2), "e": 10**400}, "e.type", "e must fit a float"),
     ],
 )
 def test_domain_check_of_a_wrong_type_names_it(arguments, clause, seen) -> None:
     with pytest.raises(DomainError, match=seen) as caught:
         DOMAIN.check("cpu.a.scale", **arguments)
     assert caught.value.clause == clause
+
+
+def test_domain_error_survives_pickling() -> None:
+    error = DomainError("scale [cpu.a.scale]: no (clause x.rank)", clause="x.rank")
+    copy = pickle.loads(pickle.dumps(error))
+    assert (str(copy), copy.clause) == (str(error), "x.rank")
 
 
 def test_domain_text_lists_every_clause() -> None:

@@ -113,7 +113,12 @@ def test_initialize_with_only_missing_modules_is_an_absent_dependency(
 
 
 @pytest.mark.parametrize(
-    "prologue", ["import no_such_transitive_module", "raise OSError('libhccl.so: not found')"]
+    "prologue",
+    [
+        "import no_such_transitive_module",
+        "raise OSError('libhccl.so: not found')",
+        "raise SystemExit(0)",
+    ],
 )
 def test_initialize_with_an_installed_but_broken_backend_raises(
     build_operations: OperationBuilder, prologue: str
@@ -139,6 +144,37 @@ def test_initialize_with_a_required_module_that_breaks_on_import_raises(
     )
     with pytest.raises(DependencyBrokenError, match="undefined symbol"):
         initialize(device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("source", "error"), [("import absent_dependency", DependencyBrokenError), ("", None)]
+)
+def test_initialize_with_a_required_submodule_asks_its_package(
+    build_operations: OperationBuilder, tmp_path, source: str, error
+) -> None:
+    package = tmp_path / "parent_sdk"
+    package.mkdir()
+    (package / "__init__.py").write_text(source)
+    build_operations.add(
+        "alpha", Backend("fast", priority=10, requires=("parent_sdk.part",)), Backend("plain")
+    )
+    if error is not None:
+        with pytest.raises(
+            error, match=r"parent_sdk\.part.*absent_dependency.*import the backends"
+        ):
+            initialize(device="cpu")
+        return
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.plain.alpha"
+    del sys.modules["parent_sdk"]
+
+
+def test_initialize_with_a_required_child_of_a_plain_module_excludes(
+    build_operations: OperationBuilder,
+) -> None:
+    build_operations.add(
+        "alpha", Backend("fast", requires=("json.decoder.part",)), Backend("plain")
+    )
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.plain.alpha"
 
 
 def test_initialize_with_a_backend_that_registers_nothing_raises(
@@ -199,6 +235,8 @@ def test_initialize_with_another_configuration_needs_a_new_worker(
         initialize(device="cpu")
     monkeypatch.delenv("XLLM_KERNEL_OVERRIDE_ALPHA")
     assert initialize(device="cpu") is plans
+    with pytest.raises(ConfigurationError, match="the published plans stay"):
+        initialize(device="gpu")
 
 
 def test_initialize_after_publication_refuses_registration(

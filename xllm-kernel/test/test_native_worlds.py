@@ -106,6 +106,7 @@ def _break_marker(world: NativeWorld) -> None:
         (_edit_manifest("library_sha256", "'0' * 64"), "ArtifactError", "000000000000"),
         (_edit_manifest("schema_version", "7"), "ArtifactError", "schema_version 1, found 7"),
         (_edit_manifest("source_hash", "''"), "ArtifactError", "must hold source_hash"),
+        (_edit_manifest("torch_floor", "'x99'"), "ArtifactError", "torch_floor must be a version"),
         (_break_marker, "DependencyBrokenError", "SyntaxError"),
     ],
 )
@@ -236,6 +237,28 @@ plan = xllm_kernel.initialize(device="cpu")["rms_norm"]
 assert (plan.spec.name, plan.generation) == ("cpu.simd.rms_norm", 1)
 """
     done = build_restored.run("-c", code)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_corrected_simd_level_is_taken_by_a_retry_in_the_same_process(
+    world: NativeWorld,
+) -> None:
+    code = """
+import os, xllm_kernel
+from xllm_kernel.errors import ConfigurationError
+os.environ["XLLM_KERNEL_SIMD_LEVEL"] = "doesnotexist"
+try:
+    xllm_kernel.initialize(device="cpu")
+except ConfigurationError as error:
+    assert "got 'doesnotexist'" in str(error), error
+else:
+    raise SystemExit("an unknown level was accepted")
+os.environ["XLLM_KERNEL_SIMD_LEVEL"] = "scalar"
+plan = xllm_kernel.initialize(device="cpu")["rms_norm"]
+assert plan.spec.name == "cpu.simd.rms_norm"
+assert plan.spec.build[0].startswith("SIMD level scalar of "), plan.spec.build
+"""
+    done = world.run("-c", code)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 from conftest import need
 
-from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
 from xllm_kernel.numerics.rms_norm import SUITE, RmsNormCase
 
 FACTS = {"operation": "rms_norm", "eps": "1e-05", "name": "prefill.attn", "source": "a model"}
@@ -137,5 +137,5 @@ def test_without_the_package_the_extra_is_named(
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda n, *a: None if n == "safetensors" else found(n, *a)
     )
-    with pytest.raises(ConfigurationError, match="extra 'inputs'"):
+    with pytest.raises(DependencyAbsentError, match="extra 'inputs'"):
         _cases(tmp_path)

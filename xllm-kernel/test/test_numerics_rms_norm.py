@@ -347,8 +347,11 @@ def test_zero_row_must_be_exactly_zero_and_without_eps_nan() -> None:
     x, w = torch.zeros(2, 32), torch.ones(32)
     assert judge_values(honest, x, w)["status"] == "passed"
     assert judge_values(lambda x, w, e: honest(x, w, e) + 2e-38, x, w)["status"] == "failed"
+    x[1] = 1.0  # so that a value is left to judge
     assert judge_values(honest, x, w, eps=0.0)["status"] == "passed"
     assert judge_values(lambda x, w, e: x.clone(), x, w, eps=0.0)["check"] == "nonfinite"
+    x[1] = 0.0
+    assert "vacuous" in judge_values(honest, x, w, eps=0.0)["reason"]
 
 
 def test_eps_is_rounded_to_float32_before_use() -> None:

@@ -73,7 +73,7 @@ class WithoutGil final {
 };
 
 // METH_FASTCALL | METH_KEYWORDS; Python names the type from 3.13 on only.
-using FastCall = PyObject* (*)(PyObject* self, PyObject* const* values,
+using FastCall = PyObject* (*)(PyObject * self, PyObject* const* values,
                                Py_ssize_t positional, PyObject* keywords);
 
 // One operator's builtin. Its file makes a static one, which adds itself to the

@@ -185,9 +185,7 @@ def _incompatibility(
     if spec.device != device:
         return f"device: implements '{spec.device}', the worker runs '{device}'"
     if spec.contract != definition.contract:
-        return (
-            f"contract: implements {spec.contract}, the operation defines {definition.contract}"
-        )
+        return f"contract: implements {spec.contract}, the operation defines {definition.contract}"
     if execution_mode not in spec.execution_modes:
         modes = ", ".join(spec.execution_modes)
         return f"mode: supports {modes}, the worker runs '{execution_mode}'"

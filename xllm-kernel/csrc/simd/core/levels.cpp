@@ -101,9 +101,9 @@ const LevelChoice& selected_level() noexcept {
   if (choice != nullptr) return *choice;
   static thread_local LevelChoice made;
   const char* value = std::getenv(kVariable);
-  choose_level(value == nullptr ? std::nullopt
-                                : std::optional<std::string_view>(value),
-               features_from(read_cpuid()), &made);
+  choose_level(
+      value == nullptr ? std::nullopt : std::optional<std::string_view>(value),
+      features_from(read_cpuid()), &made);
   if (made.result.status != Status::kOk) return made;
   // The first thread's choice stays; all that succeed are of one machine.
   static LevelChoice first;

@@ -70,9 +70,7 @@ def flatten(structure: object, path: str = "output") -> Leaves:
 def shares_storage(first: object, second: object) -> bool:
     """Say whether any tensor of one structure shares a byte of storage with one of another."""
     tensors = [leaf for _, leaf in flatten(second) if _is_tensor(leaf)]
-    return any(
-        overlap(a, b) for _, a in flatten(first) if _is_tensor(a) for b in tensors
-    )
+    return any(overlap(a, b) for _, a in flatten(first) if _is_tensor(a) for b in tensors)
 
 
 def judge(

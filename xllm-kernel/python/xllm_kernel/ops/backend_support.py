@@ -5,8 +5,9 @@ Names no operation. Imports PyTorch and the build's marker module only when call
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xllm_kernel import artifacts
 from xllm_kernel.errors import ConfigurationError, DomainError
@@ -54,7 +55,7 @@ def load_kernels(who: str) -> tuple[str, ...]:
         level = torch.ops.xllm_kernel.simd_level.default()
     except RuntimeError as error:
         raise ConfigurationError(f"{who}: {error}") from error
-    manifest = build.MANIFEST
+    manifest: Mapping[str, Any] = build.MANIFEST
     return (
         f"SIMD level {level} of {', '.join(manifest['levels'])}",
         f"library sha256 {manifest['library_sha256']}",

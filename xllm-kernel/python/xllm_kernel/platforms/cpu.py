@@ -33,7 +33,7 @@ class CpuPlatform:
         """Return at once: a call on the processor is complete when it returns."""
 
     def environment(self) -> dict[str, Any]:
-        """Return processor, PyTorch, threads, what steers how they wait, and how busy it is here."""
+        """Return processor, PyTorch, threads, what steers how they wait, and how busy it is."""
         import torch
 
         waiting = ("OMP_", "KMP_", "GOMP_", "MKL_")
