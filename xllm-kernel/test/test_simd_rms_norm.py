@@ -174,6 +174,15 @@ def test_arguments_positional_and_by_keyword_same_bits(op: Callable[..., torch.T
     assert _same_bits(one, op(x, eps=1e-6, weight=w))
 
 
+@pytest.mark.parametrize("missing", ["input", "weight"])
+def test_none_in_place_of_a_tensor_names_the_argument(
+    op: Callable[..., torch.Tensor], missing: str
+) -> None:
+    arguments = {"input": torch.ones(2, 4), "weight": torch.ones(4), "eps": 1e-6}
+    with pytest.raises(RuntimeError, match=rf"{missing} must be a tensor, got NoneType \(clause"):
+        op(**(arguments | {missing: None}))
+
+
 def test_output_fresh_every_time(op: Callable[..., torch.Tensor]) -> None:
     x, w = _random(3, 1), _random(1)
     outputs = [op(x, w, 1e-6) for _ in range(100)]

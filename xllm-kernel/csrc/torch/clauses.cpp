@@ -56,6 +56,16 @@ Range range_of(const Operand& of) {
 
 }  // namespace
 
+Operand Clauses::operand(std::string_view name,
+                         const torch::stable::Tensor& given) const {
+  if (!given.defined()) {
+    const std::string argument(name);
+    refuse(implementation_, argument + " must be a tensor, got NoneType",
+           argument + ".type");
+  }
+  return Operand(name, given);
+}
+
 void Clauses::at_least_one_dimension(const Operand& of) const {
   if (of.facts.rank() >= 1) return;
   refuse(implementation_, of.named(" must have at least 1 dimension, got 0"),

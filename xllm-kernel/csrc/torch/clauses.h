@@ -34,6 +34,10 @@ class Clauses final {
   explicit Clauses(const Implementation& implementation)
       : implementation_(implementation) {}
 
+  // The operand, unless it is no tensor: Python's None gets this far.
+  [[nodiscard]] Operand operand(std::string_view name,
+                                const torch::stable::Tensor& given) const;
+
   void at_least_one_dimension(const Operand& of) const;
   void exactly_one_dimension(const Operand& of) const;
   // One of the dtypes that the kernels have.

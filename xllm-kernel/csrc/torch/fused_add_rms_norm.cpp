@@ -70,9 +70,9 @@ std::tuple<Tensor, Tensor> simd_fused_add_rms_norm(const Tensor& input,
                                                    const Tensor& weight,
                                                    double eps) {
   const Clauses clauses(kFresh);
-  const Operand in("input", input);
-  const Operand carried("residual", residual);
-  const Operand by("weight", weight);
+  const Operand in = clauses.operand("input", input);
+  const Operand carried = clauses.operand("residual", residual);
+  const Operand by = clauses.operand("weight", weight);
   const DType dtype = check_forms(clauses, in, carried, by, eps);
   check_gradients(clauses, in, carried, by);
   Tensor norm = new_like(in.facts);
@@ -87,9 +87,9 @@ void simd_fused_add_rms_norm_inplace(const Tensor& input,
                                      const Tensor& residual,
                                      const Tensor& weight, double eps) {
   const Clauses clauses(kInPlace);
-  const Operand in("input", input);
-  const Operand carried("residual", residual);
-  const Operand by("weight", weight);
+  const Operand in = clauses.operand("input", input);
+  const Operand carried = clauses.operand("residual", residual);
+  const Operand by = clauses.operand("weight", weight);
   const DType dtype = check_forms(clauses, in, carried, by, eps);
   clauses.rows_apart(in);
   clauses.rows_apart(carried);

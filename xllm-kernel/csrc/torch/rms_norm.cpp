@@ -42,8 +42,8 @@ void normalise(const Clauses& clauses, const Operand& output,
 
 Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
   const Clauses clauses(kFresh);
-  const Operand in("input", input);
-  const Operand by("weight", weight);
+  const Operand in = clauses.operand("input", input);
+  const Operand by = clauses.operand("weight", weight);
   const DType dtype = check_read(clauses, in, by, eps);
   clauses.no_gradient(in);
   clauses.no_gradient(by);
@@ -55,9 +55,9 @@ Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
 void simd_rms_norm_out(const Tensor& output, const Tensor& input,
                        const Tensor& weight, double eps) {
   const Clauses clauses(kOut);
-  const Operand out("output", output);
-  const Operand in("input", input);
-  const Operand by("weight", weight);
+  const Operand out = clauses.operand("output", output);
+  const Operand in = clauses.operand("input", input);
+  const Operand by = clauses.operand("weight", weight);
   const DType dtype = check_read(clauses, in, by, eps);
   clauses.same_shape(out, in);
   clauses.same_dtype(out, in);
