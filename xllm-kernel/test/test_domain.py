@@ -9,11 +9,9 @@ import pickle
 import pytest
 import torch
 
-from xllm_kernel.domain import (
-    FLOAT32_MAX,
+from xllm_kernel.clauses import (
     Apart,
     DeviceIs,
-    Domain,
     DtypeIn,
     Extent,
     FloatIn,
@@ -23,9 +21,9 @@ from xllm_kernel.domain import (
     SameDtype,
     SameExtent,
     SameShape,
-    TensorFacts,
     UnitStride,
 )
+from xllm_kernel.domain import FLOAT32_MAX, Domain, TensorFacts
 from xllm_kernel.errors import DomainError
 
 

@@ -1,5 +1,5 @@
 // The clauses of a domain as bridges check them, word for word those of
-// python/xllm_kernel/domain.py. Names roles of arguments, no operator.
+// python/xllm_kernel/clauses.py. Names roles of arguments, no operator.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The sentences by which bridges refuse arguments, word for word those of
-// python/xllm_kernel/domain.py. Knows no operator.
+// python/xllm_kernel/clauses.py. Knows no operator.
 #pragma once
 
 #include <cstdint>

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from xllm_kernel.domain import (
-    FLOAT32_MAX,
-    Clause,
+from xllm_kernel.clauses import (
     DeviceIs,
     DtypeIn,
     Extent,
@@ -15,6 +13,7 @@ from xllm_kernel.domain import (
     SameExtent,
     SameShape,
 )
+from xllm_kernel.domain import FLOAT32_MAX, Clause
 
 ROWS_AND_WEIGHT: tuple[Clause, ...] = (
     Rank("input", 1),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xllm_kernel.artifacts import BUILD_COMMAND
-from xllm_kernel.catalog import BackendModule, Operation
+from xllm_kernel.catalog import Operation
+from xllm_kernel.ops.cpu_backends import cpu_backends
 from xllm_kernel.registry import KernelRegistry, OpContract, PreparedKernel
 
 if TYPE_CHECKING:
@@ -33,23 +33,7 @@ FUSED_ADD_RMS_NORM_INPLACE_CONTRACT = OpContract(
 )
 
 OPERATION = Operation(
-    FUSED_ADD_RMS_NORM_INPLACE_CONTRACT,
-    (
-        BackendModule(
-            module="xllm_kernel.ops.fused_add_rms_norm_inplace.simd",
-            device="cpu",
-            requires=("torch", "xllm_kernel._build.simd"),
-            implementations=("cpu.simd.fused_add_rms_norm_inplace",),
-            hint=f"build it with: {BUILD_COMMAND}",
-        ),
-        BackendModule(
-            module="xllm_kernel.ops.fused_add_rms_norm_inplace.torch",
-            device="cpu",
-            requires=("torch",),
-            implementations=("cpu.torch.fused_add_rms_norm_inplace",),
-            hint="install PyTorch",
-        ),
-    ),
+    FUSED_ADD_RMS_NORM_INPLACE_CONTRACT, cpu_backends("fused_add_rms_norm_inplace")
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xllm_kernel.artifacts import BUILD_COMMAND
 from xllm_kernel.catalog import BackendModule, Operation
+from xllm_kernel.ops.cpu_backends import cpu_backends
 from xllm_kernel.registry import KernelRegistry, OpContract, PreparedKernel
 
 if TYPE_CHECKING:
@@ -37,20 +37,7 @@ OPERATION = Operation(
             implementations=("npu.xllm_native.rms_norm",),
             hint="install torch_npu for this device",
         ),
-        BackendModule(
-            module="xllm_kernel.ops.rms_norm.simd",
-            device="cpu",
-            requires=("torch", "xllm_kernel._build.simd"),
-            implementations=("cpu.simd.rms_norm",),
-            hint=f"build it with: {BUILD_COMMAND}",
-        ),
-        BackendModule(
-            module="xllm_kernel.ops.rms_norm.torch",
-            device="cpu",
-            requires=("torch",),
-            implementations=("cpu.torch.rms_norm",),
-            hint="install PyTorch",
-        ),
+        *cpu_backends("rms_norm"),
     ),
 )
 

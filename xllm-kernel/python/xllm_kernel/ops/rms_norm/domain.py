@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xllm_kernel.domain import Clause, Domain, UnitStride
+from xllm_kernel.clauses import UnitStride
+from xllm_kernel.domain import Clause, Domain
 from xllm_kernel.ops.row_clauses import EPS, ROWS_AND_WEIGHT
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from xllm_kernel.artifacts import BUILD_COMMAND
-from xllm_kernel.catalog import BackendModule, Operation
+from xllm_kernel.catalog import Operation
+from xllm_kernel.ops.cpu_backends import cpu_backends
 from xllm_kernel.registry import KernelRegistry, OpContract, PreparedKernel
 
 if TYPE_CHECKING:
@@ -28,25 +28,7 @@ RMS_NORM_OUT_CONTRACT = OpContract(
     ),
 )
 
-OPERATION = Operation(
-    RMS_NORM_OUT_CONTRACT,
-    (
-        BackendModule(
-            module="xllm_kernel.ops.rms_norm_out.simd",
-            device="cpu",
-            requires=("torch", "xllm_kernel._build.simd"),
-            implementations=("cpu.simd.rms_norm_out",),
-            hint=f"build it with: {BUILD_COMMAND}",
-        ),
-        BackendModule(
-            module="xllm_kernel.ops.rms_norm_out.torch",
-            device="cpu",
-            requires=("torch",),
-            implementations=("cpu.torch.rms_norm_out",),
-            hint="install PyTorch",
-        ),
-    ),
-)
+OPERATION = Operation(RMS_NORM_OUT_CONTRACT, cpu_backends("rms_norm_out"))
 
 
 def prepare_rms_norm_out() -> PreparedKernel:

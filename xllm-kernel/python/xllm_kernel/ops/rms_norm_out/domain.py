@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from xllm_kernel.domain import Apart, Clause, Domain, RowsApart, UnitStride
+from xllm_kernel.clauses import Apart, RowsApart, UnitStride
+from xllm_kernel.domain import Clause, Domain
 from xllm_kernel.ops.row_clauses import EPS, ROWS_AND_WEIGHT, like_input
 
 _OUTPUT: tuple[Clause, ...] = (
