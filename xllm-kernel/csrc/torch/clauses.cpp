@@ -63,7 +63,7 @@ Operand Clauses::operand(std::string_view name,
     refuse(implementation_, argument + " must be a tensor, got NoneType",
            argument + ".type");
   }
-  return Operand(name, given);
+  return {name, given};
 }
 
 void Clauses::at_least_one_dimension(const Operand& of) const {
