@@ -244,7 +244,8 @@ def test_tensor_facts_locate_real_fake_and_meta_tensors() -> None:
     assert facts.span == (part.data_ptr(), whole.data_ptr() + 4 * 6 * 4)
     assert TensorFacts.of(part).memory is None
     with FakeTensorMode() as mode:
-        fakes = [TensorFacts.of(mode.from_tensor(t), located=True) for t in (whole, part)]
+        alive = [mode.from_tensor(t) for t in (whole, part)]  # or their storage would be made anew
+        fakes = [TensorFacts.of(fake, located=True) for fake in alive]
     assert fakes[0].memory is not None
     assert fakes[1].memory == (fakes[0].memory[0], part.storage_offset() * 4)
     meta = torch.empty(2, 3, device="meta")
