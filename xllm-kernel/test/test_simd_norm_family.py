@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
+from conftest import need_native
 from simd_family import DTYPES, FORMS, INPLACE, INSIDE, OUT, OUTSIDE, Form, case, random, same_bits
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -17,9 +17,7 @@ from xllm_kernel.domain import Domain
 from xllm_kernel.errors import DomainError
 from xllm_kernel.registry import KernelRegistry
 
-# The package under test may be an installed pure one, whatever the source tree holds.
-if importlib.util.find_spec("xllm_kernel._build") is None:
-    pytest.skip("native build absent: ./dev build", allow_module_level=True)
+need_native()
 
 Ops = dict[str, Callable[..., Any]]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from conftest import need_native
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import xllm_kernel
@@ -17,9 +18,7 @@ from xllm_kernel.errors import DomainError
 from xllm_kernel.ops.rms_norm.domain import SIMD_DOMAIN
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
 
-# The package under test may be an installed pure one, whatever the source tree holds.
-if importlib.util.find_spec("xllm_kernel._build") is None:
-    pytest.skip("native build absent: ./dev build", allow_module_level=True)
+need_native()
 
 NAME = "cpu.simd.rms_norm"
 DTYPES = [torch.float32, torch.float16, torch.bfloat16]
