@@ -60,6 +60,10 @@ struct Signature {
 [[nodiscard]] Status make_view(const at::TensorBase& tensor, DType dtype,
                                MutableTensorView* view);
 
+// Elements of an input that take long enough, some microseconds, to let other
+// Python threads run meanwhile, and to ask for more than one thread.
+inline constexpr std::int64_t kLongElements = 1 << 15;
+
 // Lets other Python threads run while it lives.
 class WithoutGil final {
  public:

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "fastcall/guard.h"
+#include "torch/threads.h"
 
 namespace xllm_kernel::fastcall {
 
@@ -20,6 +21,7 @@ PyObject* bind(PyObject* /*module*/, PyObject* arguments) {
     PyErr_SetString(PyExc_RuntimeError, level.message);
     return nullptr;
   }
+  bridge::watch_forks();
   for (Entry* entry = Entry::first(); entry != nullptr; entry = entry->next()) {
     if (std::strcmp(entry->method()->ml_name, name) != 0) continue;
     if (!entry->signature()->intern()) return nullptr;

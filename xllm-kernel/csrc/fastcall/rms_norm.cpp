@@ -5,7 +5,7 @@
 #include <ATen/EmptyTensor.h>
 
 #include "fastcall/guard.h"
-#include "torch/spread.h"
+#include "torch/threads.h"
 
 namespace xllm_kernel::fastcall {
 
@@ -19,10 +19,7 @@ Status run_long(const std::array<at::Tensor, 2>& /*held*/,
                 const MutableTensorView& to, const TensorView& from,
                 const TensorView& by, double eps) {
   const WithoutGil released;
-  const std::int64_t width = from.extent(from.rank() - 1);
-  return bridge::spread_rows(
-      from.elements() / width, width,
-      [&](RowRange range) { return rms_norm(to, from, by, eps, range); });
+  return rms_norm(to, from, by, eps, bridge::torch_threads());
 }
 
 PyObject* call(PyObject* const* values, Py_ssize_t positional,
@@ -35,22 +32,23 @@ PyObject* call(PyObject* const* values, Py_ssize_t positional,
   const at::Tensor* weight = plain_tensor(given[1]);
   double eps = 0;
   DType dtype{};
+  DType weight_dtype{};
   if (input == nullptr || weight == nullptr || !plain_float(given[2], &eps) ||
       !kernel_dtype(input->scalar_type(), &dtype) ||
-      weight->scalar_type() != input->scalar_type()) {
+      !kernel_dtype(weight->scalar_type(), &weight_dtype)) {
     return nullptr;
   }
   TensorView from;
   TensorView by;
   if (make_view(*input, dtype, &from) != Status::kOk ||
-      make_view(*weight, dtype, &by) != Status::kOk) {
+      make_view(*weight, weight_dtype, &by) != Status::kOk) {
     return nullptr;
   }
   at::TensorBase output =
       at::detail::empty_cpu(input->sizes(), input->scalar_type());
   MutableTensorView to;
   if (make_view(output, dtype, &to) != Status::kOk) return nullptr;
-  const Status status = from.elements() > bridge::kGrain
+  const Status status = from.elements() > kLongElements
                             ? run_long({*input, *weight}, to, from, by, eps)
                             : rms_norm(to, from, by, eps);
   if (status != Status::kOk) return nullptr;

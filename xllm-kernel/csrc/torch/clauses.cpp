@@ -100,6 +100,19 @@ void Clauses::same_dtype(const Operand& of, const Operand& other) const {
          of.named(".dtype"));
 }
 
+void Clauses::same_dtype_or_float32(const Operand& of,
+                                    const Operand& other) const {
+  if (of.facts.dtype == other.facts.dtype ||
+      of.facts.dtype == aoti_torch_dtype_float32()) {
+    return;
+  }
+  refuse(implementation_,
+         of.named(".dtype must be float32 or equal ") +
+             other.named(".dtype (") + dtype_name(other.facts.dtype) +
+             "), got " + dtype_name(of.facts.dtype),
+         of.named(".dtype"));
+}
+
 void Clauses::same_shape(const Operand& of, const Operand& other) const {
   if (std::ranges::equal(of.facts.sizes, other.facts.sizes)) return;
   refuse(implementation_,
@@ -211,17 +224,17 @@ void Clauses::writable(const Operand& of) const {
          of.named(".inference"));
 }
 
-DType Clauses::rows_and_weight(const Operand& input,
-                               const Operand& weight) const {
+RowDTypes Clauses::rows_and_weight(const Operand& input,
+                                   const Operand& weight) const {
   at_least_one_dimension(input);
-  const DType dtype = kernel_dtype(input);
+  const DType rows = kernel_dtype(input);
   exactly_one_dimension(weight);
-  same_dtype(weight, input);
+  same_dtype_or_float32(weight, input);
   some_width(input);
   same_width(weight, input);
   on_cpu(input);
   same_device(weight, input);
-  return dtype;
+  return {.rows = rows, .weight = kernel_dtype(weight)};
 }
 
 void Clauses::require_ok(Status status) const {

@@ -27,6 +27,12 @@ struct Operand {
   TensorFacts facts;
 };
 
+// What the kernels are chosen by.
+struct RowDTypes {
+  DType rows;
+  DType weight;
+};
+
 // Checks for one implementation; each throws where its clause does not hold.
 // Each may rely on those that a domain lists before it.
 class Clauses final {
@@ -43,6 +49,7 @@ class Clauses final {
   // One of the dtypes that the kernels have.
   [[nodiscard]] DType kernel_dtype(const Operand& of) const;
   void same_dtype(const Operand& of, const Operand& other) const;
+  void same_dtype_or_float32(const Operand& of, const Operand& other) const;
   void same_shape(const Operand& of, const Operand& other) const;
   // Last extents.
   void some_width(const Operand& of) const;
@@ -59,8 +66,8 @@ class Clauses final {
   void writable(const Operand& of) const;
 
   // The clauses that every operator on rows with a weight begins with.
-  [[nodiscard]] DType rows_and_weight(const Operand& input,
-                                      const Operand& weight) const;
+  [[nodiscard]] RowDTypes rows_and_weight(const Operand& input,
+                                          const Operand& weight) const;
 
   // Only a fault of a bridge gets here: the clauses imply what the kernels ask.
   void require_ok(Status status) const;

@@ -1,5 +1,5 @@
 // xllm_kernel::simd_fused_add_rms_norm and simd_fused_add_rms_norm_inplace:
-// check their arguments and spread the rows over torch's own threads. Hold no
+// check their arguments and lend the kernels torch's own threads. Hold no
 // arithmetic.
 #include "xllm_kernel/fused_add_rms_norm.h"
 
@@ -8,7 +8,7 @@
 #include "torch/clauses.h"
 #include "torch/csrc/stable/library.h"
 #include "torch/rows.h"
-#include "torch/spread.h"
+#include "torch/threads.h"
 
 namespace xllm_kernel::bridge {
 
@@ -22,9 +22,10 @@ constexpr Implementation kInPlace{"fused_add_rms_norm_inplace",
                                   "cpu.simd.fused_add_rms_norm_inplace"};
 
 // What both forms ask, in the order of the domains.
-DType check_forms(const Clauses& clauses, const Operand& input,
-                  const Operand& residual, const Operand& weight, double eps) {
-  const DType dtype = clauses.rows_and_weight(input, weight);
+RowDTypes check_forms(const Clauses& clauses, const Operand& input,
+                      const Operand& residual, const Operand& weight,
+                      double eps) {
+  const RowDTypes dtypes = clauses.rows_and_weight(input, weight);
   clauses.same_shape(residual, input);
   clauses.same_dtype(residual, input);
   clauses.same_device(residual, input);
@@ -32,7 +33,7 @@ DType check_forms(const Clauses& clauses, const Operand& input,
   clauses.unit_stride(residual);
   clauses.unit_stride(weight);
   clauses.not_negative_float32("eps", eps);
-  return dtype;
+  return dtypes;
 }
 
 void check_gradients(const Clauses& clauses, const Operand& input,
@@ -51,18 +52,14 @@ struct Operands {
 };
 
 void add_and_normalise(const Clauses& clauses, const Operands& of, double eps,
-                       DType dtype) {
-  const std::int64_t width = of.input.facts.width();
-  const std::int64_t rows = of.input.tensor.numel() / width;
-  if (rows == 0) return;
-  const MutableTensorView output = write_view(clauses, of.output, dtype);
-  const MutableTensorView sum = write_view(clauses, of.sum, dtype);
-  const TensorView input = read_view(clauses, of.input, dtype);
-  const TensorView residual = read_view(clauses, of.residual, dtype);
-  const TensorView weight = read_view(clauses, of.weight, dtype);
-  clauses.require_ok(spread_rows(rows, width, [&](RowRange range) {
-    return fused_add_rms_norm(output, sum, input, residual, weight, eps, range);
-  }));
+                       const RowDTypes& dtypes) {
+  const MutableTensorView output = write_view(clauses, of.output, dtypes.rows);
+  const MutableTensorView sum = write_view(clauses, of.sum, dtypes.rows);
+  const TensorView input = read_view(clauses, of.input, dtypes.rows);
+  const TensorView residual = read_view(clauses, of.residual, dtypes.rows);
+  const TensorView weight = read_view(clauses, of.weight, dtypes.weight);
+  clauses.require_ok(fused_add_rms_norm(output, sum, input, residual, weight,
+                                        eps, torch_threads()));
 }
 
 std::tuple<Tensor, Tensor> simd_fused_add_rms_norm(const Tensor& input,
@@ -73,13 +70,13 @@ std::tuple<Tensor, Tensor> simd_fused_add_rms_norm(const Tensor& input,
   const Operand in = clauses.operand("input", input);
   const Operand carried = clauses.operand("residual", residual);
   const Operand by = clauses.operand("weight", weight);
-  const DType dtype = check_forms(clauses, in, carried, by, eps);
+  const RowDTypes dtypes = check_forms(clauses, in, carried, by, eps);
   check_gradients(clauses, in, carried, by);
   Tensor norm = new_like(in.facts);
   Tensor sum = new_like(in.facts);
   add_and_normalise(
       clauses, {Operand("norm", norm), Operand("sum", sum), in, carried, by},
-      eps, dtype);
+      eps, dtypes);
   return {norm, sum};
 }
 
@@ -90,7 +87,7 @@ void simd_fused_add_rms_norm_inplace(const Tensor& input,
   const Operand in = clauses.operand("input", input);
   const Operand carried = clauses.operand("residual", residual);
   const Operand by = clauses.operand("weight", weight);
-  const DType dtype = check_forms(clauses, in, carried, by, eps);
+  const RowDTypes dtypes = check_forms(clauses, in, carried, by, eps);
   clauses.rows_apart(in);
   clauses.rows_apart(carried);
   clauses.apart(in, carried);
@@ -99,7 +96,7 @@ void simd_fused_add_rms_norm_inplace(const Tensor& input,
   check_gradients(clauses, in, carried, by);
   clauses.writable(in);
   clauses.writable(carried);
-  add_and_normalise(clauses, {in, carried, in, carried, by}, eps, dtype);
+  add_and_normalise(clauses, {in, carried, in, carried, by}, eps, dtypes);
 }
 
 }  // namespace

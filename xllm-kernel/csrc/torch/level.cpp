@@ -4,6 +4,7 @@
 #include <string>
 
 #include "torch/csrc/stable/library.h"
+#include "torch/threads.h"
 #include "xllm_kernel/core.h"
 
 namespace {
@@ -15,6 +16,7 @@ std::string simd_level() {
   if (level.status != xllm_kernel::Status::kOk) {
     throw std::runtime_error(level.message);
   }
+  xllm_kernel::bridge::watch_forks();
   return level.name;
 }
 

@@ -1,11 +1,11 @@
 // xllm_kernel::simd_rms_norm and simd_rms_norm_out: check their arguments and
-// spread the rows over torch's own threads. Hold no arithmetic.
+// lend the kernels torch's own threads. Hold no arithmetic.
 #include "xllm_kernel/rms_norm.h"
 
 #include "torch/clauses.h"
 #include "torch/csrc/stable/library.h"
 #include "torch/rows.h"
-#include "torch/spread.h"
+#include "torch/threads.h"
 
 namespace xllm_kernel::bridge {
 
@@ -17,38 +17,33 @@ constexpr Implementation kFresh{"rms_norm", "cpu.simd.rms_norm"};
 constexpr Implementation kOut{"rms_norm_out", "cpu.simd.rms_norm_out"};
 
 // What both forms ask of what they read, in the order of the domains.
-DType check_read(const Clauses& clauses, const Operand& input,
-                 const Operand& weight, double eps) {
-  const DType dtype = clauses.rows_and_weight(input, weight);
+RowDTypes check_read(const Clauses& clauses, const Operand& input,
+                     const Operand& weight, double eps) {
+  const RowDTypes dtypes = clauses.rows_and_weight(input, weight);
   clauses.unit_stride(input);
   clauses.unit_stride(weight);
   clauses.not_negative_float32("eps", eps);
-  return dtype;
+  return dtypes;
 }
 
 void normalise(const Clauses& clauses, const Operand& output,
                const Operand& input, const Operand& weight, double eps,
-               DType dtype) {
-  const std::int64_t width = input.facts.width();
-  const std::int64_t rows = input.tensor.numel() / width;
-  if (rows == 0) return;
-  const MutableTensorView to = write_view(clauses, output, dtype);
-  const TensorView from = read_view(clauses, input, dtype);
-  const TensorView by = read_view(clauses, weight, dtype);
-  clauses.require_ok(spread_rows(rows, width, [&](RowRange range) {
-    return rms_norm(to, from, by, eps, range);
-  }));
+               const RowDTypes& dtypes) {
+  const MutableTensorView to = write_view(clauses, output, dtypes.rows);
+  const TensorView from = read_view(clauses, input, dtypes.rows);
+  const TensorView by = read_view(clauses, weight, dtypes.weight);
+  clauses.require_ok(rms_norm(to, from, by, eps, torch_threads()));
 }
 
 Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
   const Clauses clauses(kFresh);
   const Operand in = clauses.operand("input", input);
   const Operand by = clauses.operand("weight", weight);
-  const DType dtype = check_read(clauses, in, by, eps);
+  const RowDTypes dtypes = check_read(clauses, in, by, eps);
   clauses.no_gradient(in);
   clauses.no_gradient(by);
   Tensor output = new_like(in.facts);
-  normalise(clauses, Operand("output", output), in, by, eps, dtype);
+  normalise(clauses, Operand("output", output), in, by, eps, dtypes);
   return output;
 }
 
@@ -58,7 +53,7 @@ void simd_rms_norm_out(const Tensor& output, const Tensor& input,
   const Operand out = clauses.operand("output", output);
   const Operand in = clauses.operand("input", input);
   const Operand by = clauses.operand("weight", weight);
-  const DType dtype = check_read(clauses, in, by, eps);
+  const RowDTypes dtypes = check_read(clauses, in, by, eps);
   clauses.same_shape(out, in);
   clauses.same_dtype(out, in);
   clauses.same_device(out, in);
@@ -70,7 +65,7 @@ void simd_rms_norm_out(const Tensor& output, const Tensor& input,
   clauses.no_gradient(in);
   clauses.no_gradient(by);
   clauses.writable(out);
-  normalise(clauses, out, in, by, eps, dtype);
+  normalise(clauses, out, in, by, eps, dtypes);
 }
 
 }  // namespace

@@ -36,7 +36,6 @@ enum class Status : std::int32_t {
   kOutputDType,
   kOutputStride,
   kOutputOverlap,
-  kRowRange,
   kResidualShape,
   kResidualDType,
   kResidualStride,
@@ -141,13 +140,6 @@ class BasicTensorView final {
 
 using TensorView = BasicTensorView<const std::byte>;
 using MutableTensorView = BasicTensorView<std::byte>;
-
-// Rows [begin, end) of a tensor whose leading dimensions are counted as one,
-// row-major. Lets a caller spread one call over threads of its own.
-struct RowRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
 
 // The instruction set that every operator of the process uses.
 struct SimdLevel {

@@ -1,9 +1,10 @@
 // A residual addition and the RMS normalisation of its result, over the last
 // dimension. Plain memory in, plain memory out: no torch, no Python, no
-// allocation, no threads of its own.
+// allocation.
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/threads.h"
 
 namespace xllm_kernel {
 
@@ -35,16 +36,7 @@ namespace xllm_kernel {
                                         const MutableTensorView& sum,
                                         const TensorView& input,
                                         const TensorView& residual,
-                                        const TensorView& weight,
-                                        double eps) noexcept;
-
-// The same for some of the rows: disjoint ranges may run at once on several
-// threads, with the same bits as one call.
-[[nodiscard]] Status fused_add_rms_norm(const MutableTensorView& output,
-                                        const MutableTensorView& sum,
-                                        const TensorView& input,
-                                        const TensorView& residual,
                                         const TensorView& weight, double eps,
-                                        RowRange rows) noexcept;
+                                        const Threads& threads = {}) noexcept;
 
 }  // namespace xllm_kernel

@@ -1,8 +1,9 @@
 // RMS normalisation over the last dimension, with a weight. Plain memory in,
-// plain memory out: no torch, no Python, no allocation, no threads of its own.
+// plain memory out: no torch, no Python, no allocation.
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/threads.h"
 
 namespace xllm_kernel {
 
@@ -16,7 +17,8 @@ namespace xllm_kernel {
 // step rounded to fp32; y is rounded once more to the output's dtype, to
 // nearest even, subnormals kept, a NaN becoming the positive quiet NaN without
 // payload. A row's result depends on that row, the weight and eps alone: not on
-// the other rows, the row's place, alignment, strides or the SIMD level. This
+// the other rows, the row's place, alignment, strides, the threads or the SIMD
+// level. This
 // holds in the default floating-point environment; the library never changes
 // the one it finds.
 //
@@ -24,20 +26,14 @@ namespace xllm_kernel {
 // the finite ones 0; a sum of squares over FLT_MAX gives 0.
 //
 // Domain. input: rank >= 1, any strides except that the last dimension's is 1
-// (or its extent 1), last extent >= 1. weight: one dimension as wide, stride 1.
-// One dtype for all three. eps: 0 <= eps <= FLT_MAX. output: input's extents,
-// last stride 1, its rows apart from each other and the range of its bytes
-// apart from those of input and weight. No rows is fine.
+// (or its extent 1), last extent >= 1. weight: one dimension as wide, stride 1,
+// of input's dtype or fp32. eps: 0 <= eps <= FLT_MAX. output: input's extents
+// and dtype, last stride 1, its rows apart from each other and the range of its
+// bytes apart from those of input and weight. No rows is fine.
 //
 // Returns kOk, or the first thing that does not hold; then nothing was written.
 [[nodiscard]] Status rms_norm(const MutableTensorView& output,
                               const TensorView& input, const TensorView& weight,
-                              double eps) noexcept;
-
-// The same for some of the rows: disjoint ranges may run at once on several
-// threads, with the same bits as one call.
-[[nodiscard]] Status rms_norm(const MutableTensorView& output,
-                              const TensorView& input, const TensorView& weight,
-                              double eps, RowRange rows) noexcept;
+                              double eps, const Threads& threads = {}) noexcept;
 
 }  // namespace xllm_kernel

@@ -16,6 +16,8 @@ constexpr std::uint32_t kF16c = 1U << 29;
 constexpr std::uint32_t kAvx2 = 1U << 5;
 // F, DQ, BW and VL.
 constexpr std::uint32_t kAvx512 = 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31;
+// Of the first subleaf.
+constexpr std::uint32_t kAvx512Bf16 = 1U << 5;
 constexpr std::uint64_t kXmmAndYmmState = 0x6;
 // Masks, the upper halves of the first 16 registers and all of the others.
 constexpr std::uint64_t kAvx512State = 0xe0;
@@ -27,11 +29,13 @@ CpuFeatures features_from(const CpuidFacts& facts) noexcept {
                       (facts.leaf1_ecx & kAvx) != 0 &&
                       (facts.xcr0 & kXmmAndYmmState) == kXmmAndYmmState;
   if (!usable) return {};
+  const bool avx512 = (facts.leaf7_ebx & kAvx512) == kAvx512 &&
+                      (facts.xcr0 & kAvx512State) == kAvx512State;
   return {.avx2 = (facts.leaf7_ebx & kAvx2) != 0,
           .fma = (facts.leaf1_ecx & kFma) != 0,
           .f16c = (facts.leaf1_ecx & kF16c) != 0,
-          .avx512 = (facts.leaf7_ebx & kAvx512) == kAvx512 &&
-                    (facts.xcr0 & kAvx512State) == kAvx512State};
+          .avx512 = avx512,
+          .avx512bf16 = avx512 && (facts.leaf7_1_eax & kAvx512Bf16) != 0};
 }
 
 CpuidFacts read_cpuid() noexcept {
@@ -52,6 +56,10 @@ CpuidFacts read_cpuid() noexcept {
   }
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     facts.leaf7_ebx = ebx;
+    // EAX told how many subleaves there are.
+    if (eax >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) {
+      facts.leaf7_1_eax = eax;
+    }
   }
 #endif
   return facts;

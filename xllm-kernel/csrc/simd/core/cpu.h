@@ -10,6 +10,7 @@ namespace xllm_kernel::simd {
 struct CpuidFacts {
   std::uint32_t leaf1_ecx = 0;
   std::uint32_t leaf7_ebx = 0;
+  std::uint32_t leaf7_1_eax = 0;
   // XCR0: the register state that the operating system saves and restores.
   std::uint64_t xcr0 = 0;
 };
@@ -20,6 +21,7 @@ struct CpuFeatures {
   bool f16c = false;
   // F, BW, DQ and VL together.
   bool avx512 = false;
+  bool avx512bf16 = false;
 
   friend bool operator==(const CpuFeatures&, const CpuFeatures&) = default;
 };

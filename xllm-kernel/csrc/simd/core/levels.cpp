@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "simd/core/caches.h"
+
 namespace xllm_kernel {
 
 namespace simd {
@@ -15,17 +17,22 @@ namespace {
 
 constexpr const char* kVariable = "XLLM_KERNEL_SIMD_LEVEL";
 
+bool has_avx2(const CpuFeatures& features) noexcept {
+  return features.avx2 && features.fma && features.f16c;
+}
+
+bool has_avx512(const CpuFeatures& features) noexcept {
+  return has_avx2(features) && features.avx512;
+}
+
 constexpr std::array kLevels = {
 #if defined(__x86_64__)
-    LevelInfo{Level::kAvx512, "avx512",
+    LevelInfo{Level::kAvx512Bf16, "avx512bf16",
               [](const CpuFeatures& features) noexcept {
-                return features.avx512 && features.avx2 && features.fma &&
-                       features.f16c;
+                return has_avx512(features) && features.avx512bf16;
               }},
-    LevelInfo{Level::kAvx2, "avx2",
-              [](const CpuFeatures& features) noexcept {
-                return features.avx2 && features.fma && features.f16c;
-              }},
+    LevelInfo{Level::kAvx512, "avx512", has_avx512},
+    LevelInfo{Level::kAvx2, "avx2", has_avx2},
 #elif defined(__aarch64__)
     LevelInfo{Level::kNeon, "neon",
               [](const CpuFeatures&) noexcept { return true; }},
@@ -108,6 +115,8 @@ const LevelChoice& selected_level() noexcept {
   // The first thread's choice stays; all that succeed are of one machine.
   static LevelChoice first;
   static const bool decided = [] {
+    // Asked here, so that no kernel call has to.
+    static_cast<void>(last_cache_bytes());
     first.level = made.level;
     first.result = made.result;
     kept.store(&first, std::memory_order_release);

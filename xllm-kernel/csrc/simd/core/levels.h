@@ -14,7 +14,7 @@
 
 namespace xllm_kernel::simd {
 
-enum class Level : std::uint8_t { kScalar, kAvx2, kAvx512, kNeon };
+enum class Level : std::uint8_t { kScalar, kAvx2, kAvx512, kAvx512Bf16, kNeon };
 
 struct LevelInfo {
   Level level;

@@ -9,7 +9,9 @@ Status check_rows_weight_eps(const TensorView& input, const TensorView& weight,
                              double eps) noexcept {
   if (input.rank() < 1) return Status::kInputRank;
   if (weight.rank() != 1) return Status::kWeightRank;
-  if (weight.dtype() != input.dtype()) return Status::kWeightDType;
+  if (weight.dtype() != input.dtype() && weight.dtype() != DType::kFloat32) {
+    return Status::kWeightDType;
+  }
   const std::int64_t width = input.extent(input.rank() - 1);
   if (width < 1) return Status::kInputWidth;
   if (weight.extent(0) != width) return Status::kWeightWidth;
@@ -18,14 +20,6 @@ Status check_rows_weight_eps(const TensorView& input, const TensorView& weight,
   // NaN fails both comparisons.
   const bool eps_inside = eps >= 0.0 && eps <= static_cast<double>(FLT_MAX);
   return eps_inside ? Status::kOk : Status::kEps;
-}
-
-Status choose_rows(const RowRange* asked, std::int64_t total,
-                   RowRange* range) noexcept {
-  *range = asked == nullptr ? RowRange{.begin = 0, .end = total} : *asked;
-  const bool inside =
-      range->begin >= 0 && range->begin <= range->end && range->end <= total;
-  return inside ? Status::kOk : Status::kRowRange;
 }
 
 }  // namespace xllm_kernel::simd

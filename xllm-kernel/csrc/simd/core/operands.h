@@ -69,8 +69,4 @@ template <class Byte>
   return last_stride_is_one(view) ? Status::kOk : unlike.stride;
 }
 
-// Fills `range` with all of `total` rows, or with those asked for.
-[[nodiscard]] Status choose_rows(const RowRange* asked, std::int64_t total,
-                                 RowRange* range) noexcept;
-
 }  // namespace xllm_kernel::simd

@@ -4,14 +4,26 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace xllm_kernel::simd {
 
+struct RowScale {
+  float factor;
+  // Whether the row times the factor is surely free of NaN and infinities: no
+  // element exceeds the root of a finite sum, nor that root times a finite
+  // factor the root of the width.
+  bool finite;
+};
+
 // The factor of a row from its sum of squares. A width over 2^24 is rounded to
 // fp32, at every level alike.
-[[nodiscard]] inline float row_scale(float sum, std::int64_t width,
-                                     float eps) noexcept {
-  return 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
+[[nodiscard]] inline RowScale row_scale(float sum, std::int64_t width,
+                                        float eps) noexcept {
+  const float factor = 1.0F / std::sqrt(sum / static_cast<float>(width) + eps);
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  // NaN fails both comparisons.
+  return {.factor = factor, .finite = sum <= kLargest && factor <= kLargest};
 }
 
 }  // namespace xllm_kernel::simd

@@ -2,6 +2,7 @@
 // an address. Does not know what a row means.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -84,6 +85,16 @@ class RowCursor final {
   }
 
   [[nodiscard]] Byte* get() const noexcept { return base_ + offset_; }
+
+  // Bytes from a row to one about `distance` on, at least the next: exact while
+  // the innermost of the dimensions lasts, which is good enough to fetch by.
+  [[nodiscard]] std::int64_t ahead(std::int64_t distance) const noexcept {
+    if (layout_->rank() == 0) return distance;
+    const std::int64_t step = layout_->stride(layout_->rank() - 1);
+    const std::int64_t size =
+        std::max<std::int64_t>(step < 0 ? -step : step, 1);
+    return step * std::max<std::int64_t>(distance / size, 1);
+  }
 
   void advance() noexcept {
     for (std::size_t axis = layout_->rank(); axis-- > 0;) {

@@ -21,3 +21,6 @@
 #define XLLM_KERNEL_TARGET_AVX2_BEGIN XLLM_KERNEL_TARGET_BEGIN("avx2,fma,f16c")
 #define XLLM_KERNEL_TARGET_AVX512_BEGIN \
   XLLM_KERNEL_TARGET_BEGIN("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#define XLLM_KERNEL_TARGET_AVX512BF16_BEGIN \
+  XLLM_KERNEL_TARGET_BEGIN(                 \
+      "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")

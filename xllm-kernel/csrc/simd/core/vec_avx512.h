@@ -70,10 +70,17 @@ inline Block add(const Block& a, const Block& b) noexcept {
   return result;
 }
 
-inline __m512 canonical(__m512 value) noexcept {
-  const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
-  return _mm512_castsi512_ps(_mm512_mask_set1_epi32(
-      _mm512_castps_si512(value), nan, static_cast<int>(kFp32Nan)));
+// Every NaN as half.h has it.
+inline Block canonical(const Block& block) noexcept {
+  Block result;
+#pragma GCC unroll 4
+  for (std::int64_t k = 0; k < 4; ++k) {
+    const __mmask16 nan =
+        _mm512_cmp_ps_mask(block.r[k], block.r[k], _CMP_UNORD_Q);
+    result.r[k] = _mm512_castsi512_ps(_mm512_mask_set1_epi32(
+        _mm512_castps_si512(block.r[k]), nan, static_cast<int>(kFp32Nan)));
+  }
+  return result;
 }
 
 // The tree's last four steps over eight values.
@@ -101,19 +108,21 @@ inline Mask mask_of(std::int64_t count, std::int64_t first) noexcept {
 // Registers hold elements in order.
 struct Fp32 final {
   static constexpr std::int64_t kSize = 4;
+  static constexpr bool kStreams = true;
+  using Raw = Block;
 
-  static Block load(const std::byte* from) noexcept {
+  static Raw get(const std::byte* from) noexcept {
     const auto* values = reinterpret_cast<const float*>(from);
-    Block result;
+    Raw result;
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
       result.r[k] = _mm512_loadu_ps(values + 16 * k);
     }
     return result;
   }
-  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
+  static Raw get_part(const std::byte* from, std::int64_t count) noexcept {
     const auto* values = reinterpret_cast<const float*>(from);
-    Block result;
+    Raw result;
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
       result.r[k] = _mm512_maskz_loadu_ps(mask_of<__mmask16, 16>(count, 16 * k),
@@ -121,23 +130,33 @@ struct Fp32 final {
     }
     return result;
   }
-  static void store(std::byte* to, const Block& block) noexcept {
+  static void put(std::byte* to, const Raw& raw) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
-      _mm512_storeu_ps(values + 16 * k, canonical(block.r[k]));
+      _mm512_storeu_ps(values + 16 * k, raw.r[k]);
     }
   }
-  static void store_part(std::byte* to, const Block& block,
-                         std::int64_t count) noexcept {
+  static void stream(std::byte* to, const Raw& raw) noexcept {
+    auto* values = reinterpret_cast<float*>(to);
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) {
+      _mm512_stream_ps(values + 16 * k, raw.r[k]);
+    }
+  }
+  static void put_part(std::byte* to, const Raw& raw,
+                       std::int64_t count) noexcept {
     auto* values = reinterpret_cast<float*>(to);
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
       _mm512_mask_storeu_ps(values + 16 * k,
-                            mask_of<__mmask16, 16>(count, 16 * k),
-                            canonical(block.r[k]));
+                            mask_of<__mmask16, 16>(count, 16 * k), raw.r[k]);
     }
   }
+  static Block widen(const Raw& raw) noexcept { return raw; }
+  static Block arrange(const Block& block) noexcept { return block; }
+  static Raw narrow(const Block& block) noexcept { return canonical(block); }
+  static Raw narrow_numbers(const Block& block) noexcept { return block; }
   static float sum(const Block& b) noexcept {
     return sum_sixteen(_mm512_add_ps(_mm512_add_ps(b.r[0], b.r[2]),
                                      _mm512_add_ps(b.r[1], b.r[3])));
@@ -147,121 +166,165 @@ struct Fp32 final {
 // Registers hold elements in order.
 struct Fp16 final {
   static constexpr std::int64_t kSize = 2;
+  static constexpr bool kStreams = true;
+  struct Raw final {
+    __m256i r[4];
+  };
 
-  static Block load(const std::byte* from) noexcept {
+  static Raw get(const std::byte* from) noexcept {
     const auto* halves = reinterpret_cast<const __m256i*>(from);
-    Block result;
+    Raw result;
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
-      result.r[k] = _mm512_cvtph_ps(_mm256_loadu_si256(halves + k));
+      result.r[k] = _mm256_loadu_si256(halves + k);
     }
     return result;
   }
-  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
-    Block result;
+  static Raw get_part(const std::byte* from, std::int64_t count) noexcept {
+    Raw result;
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
-      result.r[k] = _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(
-          mask_of<__mmask16, 16>(count, 16 * k), from + 32 * k));
+      result.r[k] = _mm256_maskz_loadu_epi16(
+          mask_of<__mmask16, 16>(count, 16 * k), from + 32 * k);
     }
     return result;
   }
-  static void store(std::byte* to, const Block& block) noexcept {
+  static void put(std::byte* to, const Raw& raw) noexcept {
     auto* halves = reinterpret_cast<__m256i*>(to);
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
-      _mm256_storeu_si256(halves + k, narrow(block.r[k]));
+      _mm256_storeu_si256(halves + k, raw.r[k]);
     }
   }
-  static void store_part(std::byte* to, const Block& block,
-                         std::int64_t count) noexcept {
+  static void stream(std::byte* to, const Raw& raw) noexcept {
+    auto* halves = reinterpret_cast<__m256i*>(to);
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) {
+      _mm256_stream_si256(halves + k, raw.r[k]);
+    }
+  }
+  static void put_part(std::byte* to, const Raw& raw,
+                       std::int64_t count) noexcept {
 #pragma GCC unroll 4
     for (std::int64_t k = 0; k < 4; ++k) {
       _mm256_mask_storeu_epi16(to + 32 * k,
-                               mask_of<__mmask16, 16>(count, 16 * k),
-                               narrow(block.r[k]));
+                               mask_of<__mmask16, 16>(count, 16 * k), raw.r[k]);
     }
   }
-  static float sum(const Block& block) noexcept { return Fp32::sum(block); }
-
- private:
-  static __m256i narrow(__m512 value) noexcept {
-    return _mm512_cvtps_ph(canonical(value), _MM_FROUND_TO_NEAREST_INT);
+  static Block widen(const Raw& raw) noexcept {
+    Block result;
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) {
+      result.r[k] = _mm512_cvtph_ps(raw.r[k]);
+    }
+    return result;
   }
+  static Block arrange(const Block& block) noexcept { return block; }
+  static Raw narrow(const Block& block) noexcept {
+    return narrow_numbers(canonical(block));
+  }
+  static Raw narrow_numbers(const Block& block) noexcept {
+    Raw result;
+#pragma GCC unroll 4
+    for (std::int64_t k = 0; k < 4; ++k) {
+      result.r[k] = _mm512_cvtps_ph(block.r[k], _MM_FROUND_TO_NEAREST_INT);
+    }
+    return result;
+  }
+  static float sum(const Block& block) noexcept { return Fp32::sum(block); }
 };
 
-// Register 2j holds the even elements of the j-th thirty-two, 2j + 1 the odd
-// ones: a shift and a mask take them apart without a shuffle.
-struct Bf16 final {
+// bf16 but for the rounding. Register 2j of a block holds the even elements of
+// the j-th thirty-two, 2j + 1 the odd ones: a shift and a mask take them apart
+// without a shuffle.
+struct Bf16Registers {
   static constexpr std::int64_t kSize = 2;
+  static constexpr bool kStreams = true;
+  struct Raw final {
+    __m512i r[2];
+  };
 
-  static Block load(const std::byte* from) noexcept {
-    return widen(_mm512_loadu_si512(from), _mm512_loadu_si512(from + 64));
+  static Raw get(const std::byte* from) noexcept {
+    return {{_mm512_loadu_si512(from), _mm512_loadu_si512(from + 64)}};
   }
-  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
-    return widen(
-        _mm512_maskz_loadu_epi16(mask_of<__mmask32, 32>(count, 0), from),
-        _mm512_maskz_loadu_epi16(mask_of<__mmask32, 32>(count, 32), from + 64));
+  static Raw get_part(const std::byte* from, std::int64_t count) noexcept {
+    return {{_mm512_maskz_loadu_epi16(mask_of<__mmask32, 32>(count, 0), from),
+             _mm512_maskz_loadu_epi16(mask_of<__mmask32, 32>(count, 32),
+                                      from + 64)}};
   }
-  static void store(std::byte* to, const Block& block) noexcept {
-    _mm512_storeu_si512(to, narrow(block.r[0], block.r[1]));
-    _mm512_storeu_si512(to + 64, narrow(block.r[2], block.r[3]));
+  static void put(std::byte* to, const Raw& raw) noexcept {
+    _mm512_storeu_si512(to, raw.r[0]);
+    _mm512_storeu_si512(to + 64, raw.r[1]);
   }
-  static void store_part(std::byte* to, const Block& block,
-                         std::int64_t count) noexcept {
-    _mm512_mask_storeu_epi16(to, mask_of<__mmask32, 32>(count, 0),
-                             narrow(block.r[0], block.r[1]));
+  static void stream(std::byte* to, const Raw& raw) noexcept {
+    auto* words = reinterpret_cast<__m512i*>(to);
+    _mm512_stream_si512(words, raw.r[0]);
+    _mm512_stream_si512(words + 1, raw.r[1]);
+  }
+  static void put_part(std::byte* to, const Raw& raw,
+                       std::int64_t count) noexcept {
+    _mm512_mask_storeu_epi16(to, mask_of<__mmask32, 32>(count, 0), raw.r[0]);
     _mm512_mask_storeu_epi16(to + 64, mask_of<__mmask32, 32>(count, 32),
-                             narrow(block.r[2], block.r[3]));
+                             raw.r[1]);
+  }
+  static Block widen(const Raw& raw) noexcept {
+    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
+    Block result;
+#pragma GCC unroll 2
+    for (std::int64_t j = 0; j < 2; ++j) {
+      result.r[2 * j] = _mm512_castsi512_ps(_mm512_slli_epi32(raw.r[j], 16));
+      result.r[2 * j + 1] =
+          _mm512_castsi512_ps(_mm512_and_si512(raw.r[j], upper));
+    }
+    return result;
+  }
+  static Block arrange(const Block& block) noexcept {
+    const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14,
+                                          12, 10, 8, 6, 4, 2, 0);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    Block result;
+#pragma GCC unroll 2
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const __m512 low = block.r[2 * j];
+      const __m512 high = block.r[2 * j + 1];
+      result.r[2 * j] = _mm512_permutex2var_ps(low, even, high);
+      result.r[2 * j + 1] = _mm512_permutex2var_ps(low, odd, high);
+    }
+    return result;
   }
   // Even and odd elements meet in the tree's last step only.
   static float sum(const Block& b) noexcept {
     return sum_sixteen(_mm512_add_ps(b.r[0], b.r[2])) +
            sum_sixteen(_mm512_add_ps(b.r[1], b.r[3]));
   }
+};
+
+struct Bf16 final : Bf16Registers {
+  static Raw narrow(const Block& block) noexcept {
+    return narrow_numbers(canonical(block));
+  }
+  // half.h's rounding, which infinities and the canonical NaN pass unharmed.
+  static Raw narrow_numbers(const Block& block) noexcept {
+    return {{round_pair(block.r[0], block.r[1]),
+             round_pair(block.r[2], block.r[3])}};
+  }
 
  private:
-  static Block widen(__m512i first, __m512i second) noexcept {
-    const __m512i upper = _mm512_set1_epi32(static_cast<int>(0xffff0000U));
-    Block result;
-    result.r[0] = _mm512_castsi512_ps(_mm512_slli_epi32(first, 16));
-    result.r[1] = _mm512_castsi512_ps(_mm512_and_si512(first, upper));
-    result.r[2] = _mm512_castsi512_ps(_mm512_slli_epi32(second, 16));
-    result.r[3] = _mm512_castsi512_ps(_mm512_and_si512(second, upper));
-    return result;
+  static __m512i round_up(__m512 value) noexcept {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i odd =
+        _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    return _mm512_add_epi32(bits,
+                            _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
   }
-  // half.h's rounding on thirty-two values as 16-bit integers: the upper halves
-  // go up by one where the lower ones are over half, or just half and the upper
-  // is odd. Infinities and NaNs are rare, so one test serves all.
-  static __m512i narrow(__m512 even, __m512 odd) noexcept {
-    const __m512i a = _mm512_castps_si512(even);
-    const __m512i b = _mm512_castps_si512(odd);
-    constexpr __mmask32 kOdd = 0xaaaaaaaaU;
-    const __m512i high =
-        _mm512_mask_blend_epi16(kOdd, _mm512_srli_epi32(a, 16), b);
-    const __m512i low =
-        _mm512_mask_blend_epi16(kOdd, a, _mm512_slli_epi32(b, 16));
-    const __m512i least =
-        _mm512_sub_epi16(_mm512_set1_epi16(static_cast<std::int16_t>(0x8000)),
-                         _mm512_and_si512(high, _mm512_set1_epi16(1)));
-    const __mmask32 up = _mm512_cmpgt_epu16_mask(low, least);
-    __m512i result =
-        _mm512_mask_sub_epi16(high, up, high, _mm512_set1_epi16(-1));
-    const __m512i exponent = _mm512_set1_epi16(0x7f80);
-    const __mmask32 special =
-        _mm512_cmpeq_epi16_mask(_mm512_and_si512(high, exponent), exponent);
-    if (__builtin_expect(special != 0, 0)) {
-      const __mmask32 infinite =
-          _mm512_cmpeq_epi16_mask(low, _mm512_setzero_si512()) &
-          _mm512_testn_epi16_mask(high, _mm512_set1_epi16(0x7f));
-      result = _mm512_mask_mov_epi16(result, special & infinite, high);
-      result = _mm512_mask_mov_epi16(
-          result, special & ~infinite,
-          _mm512_set1_epi16(static_cast<std::int16_t>(kBf16Nan)));
-    }
-    return result;
+  static __m512i round_pair(__m512 even, __m512 odd) noexcept {
+    return _mm512_mask_blend_epi16(kOdd, _mm512_srli_epi32(round_up(even), 16),
+                                   round_up(odd));
   }
+  static constexpr __mmask32 kOdd = 0xaaaaaaaaU;
 };
+
+inline void drain() noexcept { _mm_sfence(); }
 
 }  // namespace
 }  // namespace xllm_kernel::simd

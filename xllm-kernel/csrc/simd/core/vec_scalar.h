@@ -71,29 +71,41 @@ struct Bf16Codec final {
 template <class Codec>
 struct Format final {
   static constexpr std::int64_t kSize = sizeof(typename Codec::Storage);
+  static constexpr bool kStreams = false;
+  using Raw = std::array<typename Codec::Storage, kLanes>;
 
-  static Block load(const std::byte* from) noexcept {
-    return load_part(from, kLanes);
+  static Raw get(const std::byte* from) noexcept {
+    return get_part(from, kLanes);
   }
-  static Block load_part(const std::byte* from, std::int64_t count) noexcept {
-    std::array<typename Codec::Storage, kLanes> stored{};
-    std::memcpy(stored.data(), from, static_cast<std::size_t>(count * kSize));
+  static Raw get_part(const std::byte* from, std::int64_t count) noexcept {
+    Raw result{};
+    std::memcpy(result.data(), from, static_cast<std::size_t>(count * kSize));
+    return result;
+  }
+  static void put(std::byte* to, const Raw& raw) noexcept {
+    put_part(to, raw, kLanes);
+  }
+  static void put_part(std::byte* to, const Raw& raw,
+                       std::int64_t count) noexcept {
+    std::memcpy(to, raw.data(), static_cast<std::size_t>(count * kSize));
+  }
+  static Block widen(const Raw& raw) noexcept {
     Block result;
     for (std::size_t k = 0; k < kLanes; ++k) {
-      result.value[k] = Codec::widen(stored[k]);
+      result.value[k] = Codec::widen(raw[k]);
     }
     return result;
   }
-  static void store(std::byte* to, const Block& block) noexcept {
-    store_part(to, block, kLanes);
-  }
-  static void store_part(std::byte* to, const Block& block,
-                         std::int64_t count) noexcept {
-    std::array<typename Codec::Storage, kLanes> stored;
+  static Block arrange(const Block& block) noexcept { return block; }
+  static Raw narrow(const Block& block) noexcept {
+    Raw result;
     for (std::size_t k = 0; k < kLanes; ++k) {
-      stored[k] = Codec::narrow(block.value[k]);
+      result[k] = Codec::narrow(block.value[k]);
     }
-    std::memcpy(to, stored.data(), static_cast<std::size_t>(count * kSize));
+    return result;
+  }
+  static Raw narrow_numbers(const Block& block) noexcept {
+    return narrow(block);
   }
   static float sum(Block block) noexcept {
     for (std::size_t half = kLanes / 2; half > 0; half /= 2) {
@@ -108,6 +120,9 @@ struct Format final {
 using Fp32 = Format<Fp32Codec>;
 using Fp16 = Format<Fp16Codec>;
 using Bf16 = Format<Bf16Codec>;
+
+// No store here leaves the caches alone.
+inline void drain() noexcept {}
 
 }  // namespace
 }  // namespace xllm_kernel::simd

@@ -102,7 +102,7 @@ const char* status_message(Status status) noexcept {
     case Status::kWeightRank:
       return "weight must have one dimension";
     case Status::kWeightDType:
-      return "weight must have input's dtype";
+      return "weight must have input's dtype, or be fp32";
     case Status::kWeightWidth:
       return "weight's extent must equal input's last";
     case Status::kWeightStride:
@@ -137,8 +137,6 @@ const char* status_message(Status status) noexcept {
       return "sum must be the very same tensor as residual, or its bytes apart "
              "from those of residual; they must be apart from those of input "
              "and weight";
-    case Status::kRowRange:
-      return "the range must lie within the rows: 0 <= begin <= end <= rows";
   }
   return "unknown status";
 }

@@ -7,18 +7,12 @@ XLLM_KERNEL_TARGET_AVX512_BEGIN
 
 #include "simd/fused_add_rms_norm/kernel.h"
 
+XLLM_KERNEL_TARGET_END
+
 namespace xllm_kernel::simd::avx512 {
 
-void fused_add_rms_norm_fp32(FusedAddRmsNormTask task) noexcept {
-  fused_add_rms_norm<Fp32>(task);
-}
-void fused_add_rms_norm_fp16(FusedAddRmsNormTask task) noexcept {
-  fused_add_rms_norm<Fp16>(task);
-}
-void fused_add_rms_norm_bf16(FusedAddRmsNormTask task) noexcept {
-  fused_add_rms_norm<Bf16>(task);
+Kernels<FusedAddRmsNormTask> fused_add_rms_norm_kernels() noexcept {
+  return kernels_of<FusedAddRmsNorm, FusedAddRmsNormTask, Fp32, Fp16, Bf16>();
 }
 
 }  // namespace xllm_kernel::simd::avx512
-
-XLLM_KERNEL_TARGET_END

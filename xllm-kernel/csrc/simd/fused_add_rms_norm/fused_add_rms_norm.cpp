@@ -5,6 +5,7 @@
 #include "simd/core/levels.h"
 #include "simd/core/operands.h"
 #include "simd/core/rows.h"
+#include "simd/core/spread.h"
 #include "simd/fused_add_rms_norm/variants.h"
 
 namespace xllm_kernel {
@@ -61,53 +62,66 @@ Status check_memory(const Operands& of) noexcept {
   return Status::kOk;
 }
 
-// `rows` empty means all of them.
-Status run(const Operands& of, double eps, const RowRange* rows) noexcept {
+// What lies in rows, once the forms are checked.
+struct Layouts {
+  explicit Layouts(const Operands& of) noexcept
+      : input(of.input),
+        residual(of.residual),
+        sum(of.sum),
+        output(of.output) {}
+
+  simd::RowLayout input;
+  simd::RowLayout residual;
+  simd::RowLayout sum;
+  simd::RowLayout output;
+};
+
+Status run(const Operands& of, double eps, const Threads& threads) noexcept {
   Status status = simd::selected_level().result.status;
   if (status != Status::kOk) return status;
   status = check_forms(of, eps);
   if (status != Status::kOk) return status;
-  RowRange range;
-  if (of.input.elements() == 0) return simd::choose_rows(rows, 0, &range);
+  if (of.input.elements() == 0) return Status::kOk;
 
   const std::int64_t width = of.weight.extent(0);
-  const simd::RowLayout input_rows(of.input);
-  const simd::RowLayout residual_rows(of.residual);
-  const simd::RowLayout sum_rows(of.sum);
-  const simd::RowLayout output_rows(of.output);
   const std::int64_t row_bytes = width * dtype_size(of.input.dtype());
-  if (!output_rows.rows_apart(row_bytes)) return Status::kOutputStride;
-  if (!sum_rows.rows_apart(row_bytes)) return Status::kSumStride;
+  const Layouts layouts(of);
+  if (!layouts.output.rows_apart(row_bytes)) return Status::kOutputStride;
+  if (!layouts.sum.rows_apart(row_bytes)) return Status::kSumStride;
   status = check_memory(of);
   if (status != Status::kOk) return status;
-  status = simd::choose_rows(rows, input_rows.rows(), &range);
-  if (status != Status::kOk) return status;
-  simd::selected_kernel<&simd::fused_add_rms_norm_variants>(of.input.dtype())(
-      {.input = {input_rows, of.input.base(), range.begin},
-       .residual = {residual_rows, of.residual.base(), range.begin},
-       .sum = {sum_rows, of.sum.base(), range.begin},
-       .output = {output_rows, of.output.base(), range.begin},
-       .weight = of.weight.base(),
-       .rows = range.end - range.begin,
-       .width = width,
-       .eps = static_cast<float>(eps)});
+  const auto kernel = simd::selected_kernel<&simd::fused_add_rms_norm_variants>(
+      of.input.dtype(), of.weight.dtype());
+  simd::spread_rows(
+      threads, layouts.input.rows(), 4 * row_bytes,
+      [&](std::int64_t begin, std::int64_t end) noexcept {
+        simd::FusedAddRmsNormTask task{
+            .input = {layouts.input, of.input.base(), begin},
+            .residual = {layouts.residual, of.residual.base(), begin},
+            .sum = {layouts.sum, of.sum.base(), begin},
+            .output = {layouts.output, of.output.base(), begin},
+            .weight = of.weight.base(),
+            .rows = end - begin,
+            .width = width,
+            .eps = static_cast<float>(eps)};
+        kernel(task);
+      });
   return Status::kOk;
 }
 
 }  // namespace
 
-Status fused_add_rms_norm(const MutableTensorView& output,
-                          const MutableTensorView& sum, const TensorView& input,
-                          const TensorView& residual, const TensorView& weight,
-                          double eps) noexcept {
-  return run({output, sum, input, residual, weight}, eps, nullptr);
-}
+namespace simd {
+
+XLLM_KERNEL_DEFINE_VARIANTS(fused_add_rms_norm, FusedAddRmsNormTask)
+
+}  // namespace simd
 
 Status fused_add_rms_norm(const MutableTensorView& output,
                           const MutableTensorView& sum, const TensorView& input,
                           const TensorView& residual, const TensorView& weight,
-                          double eps, RowRange rows) noexcept {
-  return run({output, sum, input, residual, weight}, eps, &rows);
+                          double eps, const Threads& threads) noexcept {
+  return run({output, sum, input, residual, weight}, eps, threads);
 }
 
 }  // namespace xllm_kernel

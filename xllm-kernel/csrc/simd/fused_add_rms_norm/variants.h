@@ -1,20 +1,21 @@
-// The table of fused_add_rms_norm kernels, one entry a level and dtype:
-// dispatch and tests both follow it. Checks no argument.
+// What a fused_add_rms_norm kernel is given, and the table of kernels. Checks
+// nothing.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "simd/core/caches.h"
 #include "simd/core/row_scale.h"
 #include "simd/core/rows.h"
 #include "simd/core/variants.h"
 
 namespace xllm_kernel::simd {
 
-// Checked arguments: `rows` rows from where the cursors stand. The sum may be
-// the residual and the output the input, element by element.
-struct FusedAddRmsNormTask {
+// Checked arguments: `rows` rows from where the cursors stand. `output` may be
+// `input` and `sum` may be `residual`, row by row.
+struct FusedAddRmsNormTask final {
   RowCursor<const std::byte> input;
   RowCursor<const std::byte> residual;
   RowCursor<std::byte> sum;
@@ -25,37 +26,6 @@ struct FusedAddRmsNormTask {
   float eps;
 };
 
-using FusedAddRmsNormKernel = void (*)(FusedAddRmsNormTask task) noexcept;
-
-using FusedAddRmsNormVariant = Variant<FusedAddRmsNormKernel>;
-
-[[nodiscard]] std::span<const FusedAddRmsNormVariant>
-fused_add_rms_norm_variants() noexcept;
-
-namespace scalar {
-void fused_add_rms_norm_fp32(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_fp16(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_bf16(FusedAddRmsNormTask task) noexcept;
-}  // namespace scalar
-
-#if defined(__x86_64__)
-namespace avx2 {
-void fused_add_rms_norm_fp32(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_fp16(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_bf16(FusedAddRmsNormTask task) noexcept;
-}  // namespace avx2
-
-namespace avx512 {
-void fused_add_rms_norm_fp32(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_fp16(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_bf16(FusedAddRmsNormTask task) noexcept;
-}  // namespace avx512
-#elif defined(__aarch64__)
-namespace neon {
-void fused_add_rms_norm_fp32(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_fp16(FusedAddRmsNormTask task) noexcept;
-void fused_add_rms_norm_bf16(FusedAddRmsNormTask task) noexcept;
-}  // namespace neon
-#endif
+XLLM_KERNEL_DECLARE_VARIANTS(fused_add_rms_norm, FusedAddRmsNormTask)
 
 }  // namespace xllm_kernel::simd

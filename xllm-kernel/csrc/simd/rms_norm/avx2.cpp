@@ -1,5 +1,5 @@
-// rms_norm with AVX2, FMA and F16C; called only where processor and operating
-// system have them. The arithmetic is kernel.h's.
+// rms_norm with AVX2, FMA and F16C; called only where processor and
+// operating system have them. The arithmetic is kernel.h's.
 #include "simd/core/vec_avx2.h"
 #include "simd/rms_norm/variants.h"
 
@@ -7,12 +7,12 @@ XLLM_KERNEL_TARGET_AVX2_BEGIN
 
 #include "simd/rms_norm/kernel.h"
 
+XLLM_KERNEL_TARGET_END
+
 namespace xllm_kernel::simd::avx2 {
 
-void rms_norm_fp32(RmsNormTask task) noexcept { rms_norm<Fp32>(task); }
-void rms_norm_fp16(RmsNormTask task) noexcept { rms_norm<Fp16>(task); }
-void rms_norm_bf16(RmsNormTask task) noexcept { rms_norm<Bf16>(task); }
+Kernels<RmsNormTask> rms_norm_kernels() noexcept {
+  return kernels_of<RmsNorm, RmsNormTask, Fp32, Fp16, Bf16>();
+}
 
 }  // namespace xllm_kernel::simd::avx2
-
-XLLM_KERNEL_TARGET_END

@@ -1,13 +1,13 @@
-// rms_norm on 64-bit Arm, all of which has NEON. The arithmetic is kernel.h's;
-// tested under emulation, its speed unknown.
+// rms_norm with what every 64-bit Arm processor has. The arithmetic is
+// kernel.h's.
 #include "simd/core/vec_neon.h"
 #include "simd/rms_norm/kernel.h"
 #include "simd/rms_norm/variants.h"
 
 namespace xllm_kernel::simd::neon {
 
-void rms_norm_fp32(RmsNormTask task) noexcept { rms_norm<Fp32>(task); }
-void rms_norm_fp16(RmsNormTask task) noexcept { rms_norm<Fp16>(task); }
-void rms_norm_bf16(RmsNormTask task) noexcept { rms_norm<Bf16>(task); }
+Kernels<RmsNormTask> rms_norm_kernels() noexcept {
+  return kernels_of<RmsNorm, RmsNormTask, Fp32, Fp16, Bf16>();
+}
 
 }  // namespace xllm_kernel::simd::neon

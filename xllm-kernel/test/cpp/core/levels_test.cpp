@@ -26,16 +26,27 @@ constexpr CpuidFacts kSkylakeServer{
     .leaf1_ecx = kHaswell.leaf1_ecx,
     .leaf7_ebx = 1U << 5 | 1U << 16 | 1U << 17 | 1U << 30 | 1U << 31,
     .xcr0 = 0xe7};
-constexpr CpuFeatures kAll{
+constexpr CpuFeatures kSkylakeFeatures{
     .avx2 = true, .fma = true, .f16c = true, .avx512 = true};
+// The same for level avx512bf16.
+constexpr CpuidFacts kCooperLake{.leaf1_ecx = kSkylakeServer.leaf1_ecx,
+                                 .leaf7_ebx = kSkylakeServer.leaf7_ebx,
+                                 .leaf7_1_eax = 1U << 5,
+                                 .xcr0 = 0xe7};
+constexpr CpuFeatures kAll{.avx2 = true,
+                           .fma = true,
+                           .f16c = true,
+                           .avx512 = true,
+                           .avx512bf16 = true};
 
 TEST(Cpu, test_features_all_bits_all_present) {
   EXPECT_EQ(features_from(kHaswell), kHaswellFeatures);
-  EXPECT_EQ(features_from(kSkylakeServer), kAll);
+  EXPECT_EQ(features_from(kSkylakeServer), kSkylakeFeatures);
+  EXPECT_EQ(features_from(kCooperLake), kAll);
 }
 
 TEST(Cpu, test_features_system_does_not_save_zmm_no_avx512) {
-  CpuidFacts facts = kSkylakeServer;
+  CpuidFacts facts = kCooperLake;
   for (const std::uint64_t missing : {0x20U, 0x40U, 0x80U}) {
     facts.xcr0 = kSkylakeServer.xcr0 & ~missing;
     EXPECT_EQ(features_from(facts), kHaswellFeatures);
@@ -43,7 +54,7 @@ TEST(Cpu, test_features_system_does_not_save_zmm_no_avx512) {
 }
 
 TEST(Cpu, test_features_each_part_of_avx512_missing_no_avx512) {
-  CpuidFacts facts = kSkylakeServer;
+  CpuidFacts facts = kCooperLake;
   for (const int bit : {16, 17, 30, 31}) {
     facts.leaf7_ebx = kSkylakeServer.leaf7_ebx & ~(1U << bit);
     EXPECT_EQ(features_from(facts), kHaswellFeatures);

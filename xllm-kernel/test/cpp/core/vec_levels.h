@@ -18,6 +18,9 @@ struct BlockFormat {
   void (*widen)(const std::byte* from, std::int64_t count, float* to);
   // Always reads 64 floats.
   void (*narrow)(const float* from, std::int64_t count, std::byte* to);
+  // Both 64: the second takes no NaN, the third gives what it is given.
+  void (*narrow_numbers)(const float* from, std::byte* to);
+  void (*arrange)(const float* from, float* to);
   float (*sum)(const float* from);
 };
 
@@ -40,6 +43,7 @@ LevelBlocks scalar_blocks();
 #if defined(__x86_64__)
 LevelBlocks avx2_blocks();
 LevelBlocks avx512_blocks();
+LevelBlocks avx512bf16_blocks();
 #elif defined(__aarch64__)
 LevelBlocks neon_blocks();
 #endif

@@ -21,7 +21,8 @@ using simd::kLanes;
 
 template <class Format>
 simd::Block loaded(const std::byte* from, std::int64_t count) noexcept {
-  return count == kLanes ? Format::load(from) : Format::load_part(from, count);
+  return Format::widen(count == kLanes ? Format::get(from)
+                                       : Format::get_part(from, count));
 }
 
 template <class Format>
@@ -45,7 +46,7 @@ std::array<std::size_t, kLanes> places() noexcept {
                                    : encode_half<Format>(value);
     std::memcpy(&numbers[k * Format::kSize], &bits, Format::kSize);
   }
-  const simd::Block block = Format::load(numbers.data());
+  const simd::Block block = loaded<Format>(numbers.data(), kLanes);
   std::array<float, kLanes> values;
   std::memcpy(values.data(), &block, sizeof(values));
   std::array<std::size_t, kLanes> result{};
@@ -66,25 +67,39 @@ simd::Block block_of(const float* elements) noexcept {
 }
 
 template <class Format>
+void store_in_order(const simd::Block& block, float* to) noexcept {
+  static const std::array<std::size_t, kLanes> place_of = places<Format>();
+  std::array<float, kLanes> values;
+  std::memcpy(values.data(), &block, sizeof(values));
+  for (std::size_t k = 0; k < kLanes; ++k) to[k] = values[place_of[k]];
+}
+
+template <class Format>
 constexpr BlockFormat kBlockFormat{
     .size = Format::kSize,
     .widen =
         [](const std::byte* from, std::int64_t count, float* to) {
-          static const std::array<std::size_t, kLanes> place_of =
-              places<Format>();
-          const simd::Block block = loaded<Format>(from, count);
-          std::array<float, kLanes> values;
-          std::memcpy(values.data(), &block, sizeof(values));
-          for (std::size_t k = 0; k < kLanes; ++k) to[k] = values[place_of[k]];
+          store_in_order<Format>(loaded<Format>(from, count), to);
         },
     .narrow =
         [](const float* from, std::int64_t count, std::byte* to) {
-          const simd::Block block = block_of<Format>(from);
+          const auto raw = Format::narrow(block_of<Format>(from));
           if (count == kLanes) {
-            Format::store(to, block);
+            Format::put(to, raw);
           } else {
-            Format::store_part(to, block, count);
+            Format::put_part(to, raw, count);
           }
+        },
+    .narrow_numbers =
+        [](const float* from, std::byte* to) {
+          Format::put(to, Format::narrow_numbers(block_of<Format>(from)));
+        },
+    .arrange =
+        [](const float* from, float* to) {
+          const auto* bytes = reinterpret_cast<const std::byte*>(from);
+          const simd::Block block =
+              Format::arrange(loaded<simd::Fp32>(bytes, kLanes));
+          store_in_order<Format>(block, to);
         },
     .sum =
         [](const float* from) { return Format::sum(block_of<Format>(from)); },

@@ -27,7 +27,7 @@ using Floats = std::array<float, kLanes>;
 std::vector<LevelBlocks> every_level() {
   return {scalar_blocks(),
 #if defined(__x86_64__)
-          avx2_blocks(), avx512_blocks()
+          avx2_blocks(), avx512_blocks(), avx512bf16_blocks()
 #elif defined(__aarch64__)
           neon_blocks()
 #endif
@@ -53,6 +53,15 @@ INSTANTIATE_TEST_SUITE_P(Levels, Vec, testing::ValuesIn(every_level()),
 
 using HalfBits = std::array<std::uint16_t, kLanes>;
 
+void expect_rounded(const Floats& values, const HalfBits& narrow,
+                    std::uint16_t (*scalar)(float)) {
+  for (std::size_t n = 0; n < kLanes; ++n) {
+    ASSERT_EQ(narrow[n], scalar(values[n]))
+        << std::hex << std::bit_cast<std::uint32_t>(values[n]) << " at "
+        << std::dec << n;
+  }
+}
+
 // Each value visits every place, among others of every kind.
 void expect_narrow(const BlockFormat& format, std::uint16_t (*scalar)(float)) {
   constexpr std::uint32_t kLowHalves[] = {0x0000, 0x0001, 0x0fff, 0x1000,
@@ -70,11 +79,13 @@ void expect_narrow(const BlockFormat& format, std::uint16_t (*scalar)(float)) {
       HalfBits narrow;
       format.narrow(values.data(), kLanes,
                     reinterpret_cast<std::byte*>(narrow.data()));
-      for (std::size_t n = 0; n < kLanes; ++n) {
-        ASSERT_EQ(narrow[n], scalar(values[n]))
-            << std::hex << std::bit_cast<std::uint32_t>(values[n]) << " at "
-            << std::dec << n;
+      expect_rounded(values, narrow, scalar);
+      for (float& value : values) {
+        if (std::isnan(value)) value = 1.0F;
       }
+      format.narrow_numbers(values.data(),
+                            reinterpret_cast<std::byte*>(narrow.data()));
+      expect_rounded(values, narrow, scalar);
     }
   }
 }
@@ -183,6 +194,49 @@ TEST_P(Vec, test_parts_stay_inside) {
   expect_parts_stay_inside(GetParam().fp32);
   expect_parts_stay_inside(GetParam().fp16);
   expect_parts_stay_inside(GetParam().bf16);
+}
+
+// A NaN of 16 bits, infinities and sums of them: what fused kernels round as
+// numbers and look at afterwards.
+void expect_nan_stays_nan(const BlockFormat& format,
+                          float (*widen)(std::uint16_t)) {
+  for (std::uint32_t high = 0; high < 0x10000; high += kLanes) {
+    Floats values;
+    for (std::uint32_t n = 0; n < kLanes; ++n) {
+      values[n] = widen(static_cast<std::uint16_t>(high + n));
+    }
+    HalfBits narrow;
+    format.narrow_numbers(values.data(),
+                          reinterpret_cast<std::byte*>(narrow.data()));
+    for (std::size_t n = 0; n < kLanes; ++n) {
+      ASSERT_EQ(std::isnan(widen(narrow[n])), std::isnan(values[n]))
+          << std::hex << high + n;
+    }
+  }
+}
+
+TEST_P(Vec, test_narrow_numbers_widened_nan_stays_nan) {
+  // Payload and sign as they come, which the scalar widening makes canonical.
+  expect_nan_stays_nan(GetParam().bf16, [](std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  });
+  expect_nan_stays_nan(GetParam().fp16, simd::fp16_to_fp32);
+}
+
+void expect_arranged(const BlockFormat& format) {
+  Floats values;
+  for (std::size_t k = 0; k < kLanes; ++k) {
+    values[k] = 1.0F + static_cast<float>(k) / 1024;
+  }
+  Floats arranged;
+  format.arrange(values.data(), arranged.data());
+  EXPECT_EQ(arranged, values);
+}
+
+TEST_P(Vec, test_arrange_fp32_in_the_order_of_each_format) {
+  expect_arranged(GetParam().fp32);
+  expect_arranged(GetParam().fp16);
+  expect_arranged(GetParam().bf16);
 }
 
 TEST_P(Vec, test_sum_follows_the_tree) {

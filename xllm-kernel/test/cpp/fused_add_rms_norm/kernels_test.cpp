@@ -17,7 +17,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // The scalar kernel of the same dtype, which every other level must repeat.
 const FusedAddRmsNormVariant& scalar_of(const FusedAddRmsNormVariant& variant) {
   for (const auto& other : simd::fused_add_rms_norm_variants()) {
-    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype) {
+    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype &&
+        other.weight == variant.weight) {
       return other;
     }
   }
@@ -27,7 +28,8 @@ const FusedAddRmsNormVariant& scalar_of(const FusedAddRmsNormVariant& variant) {
 // The norm alone, at the same level.
 const simd::RmsNormVariant& norm_of(const FusedAddRmsNormVariant& variant) {
   for (const auto& other : simd::rms_norm_variants()) {
-    if (other.level == variant.level && other.dtype == variant.dtype) {
+    if (other.level == variant.level && other.dtype == variant.dtype &&
+        other.weight == variant.weight) {
       return other;
     }
   }
@@ -53,7 +55,7 @@ TEST_P(EveryFusedKernel, test_widths_and_rows_defined_and_inside) {
         const Tensor residual =
             random_tensor(format(), extents, ++seed, 3.0, flush);
         const Tensor weight =
-            random_tensor(format(), {width}, ++seed, 1.0, flush);
+            random_tensor(weight_format(), {width}, ++seed, 1.0, flush);
         const std::vector<std::byte> before[] = {
             input.snapshot(), residual.snapshot(), weight.snapshot()};
         Tensor output(format(), extents, flush);
@@ -92,7 +94,7 @@ TEST_P(EveryFusedKernel, test_arbitrary_bits_same_as_scalar_and_as_norm) {
     const Extents extents = {200, width};
     Tensor input(format(), extents);
     Tensor residual(format(), extents);
-    const Tensor weight = random_tensor(format(), {width}, 3);
+    const Tensor weight = random_tensor(weight_format(), {width}, 3);
     for (std::int64_t row = 0; row < input.rows(); ++row) {
       for (std::int64_t i = 0; i < width; ++i) {
         input.set_bits(row, i, static_cast<std::uint32_t>(generator()));
@@ -121,7 +123,7 @@ TEST_P(EveryFusedKernel, test_residual_zero_as_rms_norm) {
   const Tensor input = random_tensor(format(), {5, 777}, 1);
   const Tensor residual =
       filled(format(), {5, 777}, [](auto, auto) { return 0.0; });
-  const Tensor weight = random_tensor(format(), {777}, 2);
+  const Tensor weight = random_tensor(weight_format(), {777}, 2);
   Tensor output(format(), {5, 777});
   Tensor sum(format(), {5, 777});
   Tensor norm(format(), {5, 777});
@@ -138,7 +140,8 @@ TEST_P(EveryFusedKernel, test_norm_reads_the_rounded_sum) {
       filled(format(), {1, 64}, [](auto, auto) { return 1.0; });
   const Tensor residual = filled(
       format(), {1, 64}, [&](auto, auto i) { return i % 2 == 0 ? tiny : 1.0; });
-  const Tensor weight = filled(format(), {64}, [](auto, auto) { return 1.0; });
+  const Tensor weight =
+      filled(weight_format(), {64}, [](auto, auto) { return 1.0; });
   Tensor output(format(), {1, 64});
   Tensor sum(format(), {1, 64});
   run_fused(GetParam(), output, sum, input, residual, weight, 0.0);
@@ -153,7 +156,7 @@ TEST_P(EveryFusedKernel, test_exact_aliases_same_bits_as_fresh) {
     const Extents extents = {7, width};
     const Tensor input = random_tensor(format(), extents, 1);
     const Tensor residual = random_tensor(format(), extents, 2);
-    const Tensor weight = random_tensor(format(), {width}, 3);
+    const Tensor weight = random_tensor(weight_format(), {width}, 3);
     Tensor output(format(), extents);
     Tensor sum(format(), extents);
     run_fused(GetParam(), output, sum, input, residual, weight, 1e-6);
@@ -168,7 +171,7 @@ TEST_P(EveryFusedKernel, test_exact_aliases_same_bits_as_fresh) {
 }
 
 TEST_P(EveryFusedKernel, test_nan_fills_its_row_only_and_is_canonical) {
-  const Tensor weight = random_tensor(format(), {130}, 1);
+  const Tensor weight = random_tensor(weight_format(), {130}, 1);
   for (const bool in_residual : {false, true}) {
     Tensor input = random_tensor(format(), {3, 130}, 2);
     Tensor residual = random_tensor(format(), {3, 130}, 3);
@@ -191,7 +194,7 @@ TEST_P(EveryFusedKernel, test_nan_fills_its_row_only_and_is_canonical) {
 
 // Infinity, opposite infinities, and a sum past the largest value.
 TEST_P(EveryFusedKernel, test_infinite_sums_own_entry_nan_others_zero) {
-  const Tensor weight = random_tensor(format(), {130}, 1);
+  const Tensor weight = random_tensor(weight_format(), {130}, 1);
   const double largest = format().largest();
   for (const auto& [a, b] : {std::pair{kInfinity, 1.0},
                              {1.0, -kInfinity},
@@ -220,7 +223,7 @@ TEST_P(EveryFusedKernel, test_infinite_sums_own_entry_nan_others_zero) {
   Tensor output(format(), {1, 9});
   Tensor sum(format(), {1, 9});
   run_fused(GetParam(), output, sum, input, residual,
-            random_tensor(format(), {9}, 1), 1e-6);
+            random_tensor(weight_format(), {9}, 1), 1e-6);
   EXPECT_EQ(sum.bits(0, 4), format().nan());
   for (std::int64_t i = 0; i < 9; ++i) {
     ASSERT_EQ(output.bits(0, i), format().nan());
@@ -229,7 +232,7 @@ TEST_P(EveryFusedKernel, test_infinite_sums_own_entry_nan_others_zero) {
 
 TEST_P(EveryFusedKernel, test_row_same_bits_in_any_batch_place_and_alignment) {
   for (const std::int64_t width : {63, 64, 200}) {
-    const Tensor weight = random_tensor(format(), {width}, 1);
+    const Tensor weight = random_tensor(weight_format(), {width}, 1);
     const Tensor row = random_tensor(format(), {1, width}, 2);
     const Tensor added = random_tensor(format(), {1, width}, 3);
     Tensor alone(format(), {1, width});
@@ -264,17 +267,8 @@ TEST_P(EveryFusedKernel, test_row_same_bits_in_any_batch_place_and_alignment) {
   }
 }
 
-TEST(FusedTable, test_table_every_level_and_dtype_once) {
-  for (const simd::LevelInfo& info : simd::levels()) {
-    for (const DType dtype :
-         {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
-      int count = 0;
-      for (const auto& variant : simd::fused_add_rms_norm_variants()) {
-        count += variant.level == info.level && variant.dtype == dtype ? 1 : 0;
-      }
-      EXPECT_EQ(count, 1) << info.name << " " << format_of(dtype).name;
-    }
-  }
+TEST(FusedTable, test_table_every_level_and_dtypes_once) {
+  expect_every_variant_once(simd::fused_add_rms_norm_variants());
 }
 
 }  // namespace

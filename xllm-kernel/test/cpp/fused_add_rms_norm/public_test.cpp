@@ -5,10 +5,10 @@
 #include <cfloat>
 #include <cstdlib>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "fused_add_rms_norm/support.h"
+#include "support/threads.h"
 
 namespace xllm_kernel::test {
 namespace {
@@ -190,42 +190,20 @@ TEST_F(PublicFusedAddRmsNorm, test_call_aliases_exact_pairs_only) {
   EXPECT_EQ(with(kIn, kRes, kIn, kRes, kW), Status::kOk);
 }
 
-TEST_F(PublicFusedAddRmsNorm, test_row_range_outside_rows_refused) {
-  const Tensor input = random_tensor(kFp32, {3, 8}, 1);
-  const Tensor weight = random_tensor(kFp32, {8}, 1);
-  Tensor output(kFp32, {3, 8});
-  Tensor sum(kFp32, {3, 8});
-  for (const RowRange& rows :
-       {RowRange{-1, 2}, RowRange{2, 1}, RowRange{0, 4}, RowRange{4, 4}}) {
-    EXPECT_EQ(fused_add_rms_norm(output.mutable_view(), sum.mutable_view(),
-                                 input.view(), input.view(), weight.view(),
-                                 1e-6, rows),
-              Status::kRowRange);
-  }
-}
-
-TEST_F(PublicFusedAddRmsNorm, test_row_ranges_on_threads_in_place_same_bits) {
-  const Extents extents = {7, 9, 130};
-  const Tensor weight = random_tensor(kBf16, {130}, 3);
+// Large enough for the cost model to want three threads.
+TEST_F(PublicFusedAddRmsNorm, test_threads_of_every_kind_in_place_same_bits) {
+  const Extents extents = {41, 9, 600};
+  const Tensor weight = random_tensor(kBf16, {600}, 3);
   Tensor whole = random_tensor(kBf16, extents, 1);
   Tensor whole_sum = random_tensor(kBf16, extents, 2);
   ASSERT_EQ(call(whole, whole_sum, whole, whole_sum, weight), Status::kOk);
-  for (const std::int64_t parts : {1, 3, 8}) {
+  for (const Threads& threads : every_kind_of_threads()) {
     Tensor spread = random_tensor(kBf16, extents, 1);
     Tensor sum = random_tensor(kBf16, extents, 2);
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(parts));
-    for (std::int64_t part = 0; part < parts; ++part) {
-      threads.emplace_back([&, part] {
-        const RowRange rows{.begin = 63 * part / parts,
-                            .end = 63 * (part + 1) / parts};
-        EXPECT_EQ(fused_add_rms_norm(spread.mutable_view(), sum.mutable_view(),
-                                     spread.view(), sum.view(), weight.view(),
-                                     1e-6, rows),
-                  Status::kOk);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(fused_add_rms_norm(spread.mutable_view(), sum.mutable_view(),
+                                 spread.view(), sum.view(), weight.view(), 1e-6,
+                                 threads),
+              Status::kOk);
     expect_same_bits(whole, spread);
     expect_same_bits(whole_sum, sum);
   }

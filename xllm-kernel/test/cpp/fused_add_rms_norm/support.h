@@ -15,10 +15,12 @@
 
 namespace xllm_kernel::simd {
 
-// For test names and messages.
+using FusedAddRmsNormVariant = Variant<FusedAddRmsNormTask>;
+
+// For messages.
 inline void PrintTo(  // NOLINT(readability-identifier-naming)
     const FusedAddRmsNormVariant& variant, std::ostream* out) {
-  *out << "kernel " << test::format_of(variant.dtype).name;
+  *out << "kernel " << test::variant_name(variant);
 }
 
 }  // namespace xllm_kernel::simd
@@ -39,14 +41,15 @@ inline void run_fused(const FusedAddRmsNormVariant& variant, Tensor& output,
   const simd::RowLayout sum_rows(carried);
   const simd::RowLayout from_rows(from);
   const simd::RowLayout added_rows(added);
-  variant.kernel({.input = {from_rows, from.base(), 0},
-                  .residual = {added_rows, added.base(), 0},
-                  .sum = {sum_rows, carried.base(), 0},
-                  .output = {to_rows, to.base(), 0},
-                  .weight = weight.view().base(),
-                  .rows = from_rows.rows(),
-                  .width = input.width(),
-                  .eps = static_cast<float>(eps)});
+  simd::FusedAddRmsNormTask task{.input = {from_rows, from.base(), 0},
+                                 .residual = {added_rows, added.base(), 0},
+                                 .sum = {sum_rows, carried.base(), 0},
+                                 .output = {to_rows, to.base(), 0},
+                                 .weight = weight.view().base(),
+                                 .rows = from_rows.rows(),
+                                 .width = input.width(),
+                                 .eps = static_cast<float>(eps)};
+  variant.kernel(task);
 }
 
 // The sum by definition: exact in fp64 or rounded far below fp32's last bit,
@@ -71,11 +74,14 @@ class EveryFusedKernel : public testing::TestWithParam<FusedAddRmsNormVariant> {
   [[nodiscard]] const Format& format() const {
     return format_of(GetParam().dtype);
   }
+  [[nodiscard]] const Format& weight_format() const {
+    return format_of(GetParam().weight);
+  }
 };
 
 inline std::string fused_kernel_name(
     const testing::TestParamInfo<FusedAddRmsNormVariant>& info) {
-  return level_name(info.param.level) + "_" + format_of(info.param.dtype).name;
+  return variant_name(info.param);
 }
 
 }  // namespace xllm_kernel::test

@@ -6,10 +6,10 @@
 #include <cfloat>
 #include <cstdlib>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "rms_norm/support.h"
+#include "support/threads.h"
 
 namespace xllm_kernel::test {
 namespace {
@@ -33,21 +33,18 @@ Status call(Tensor& output, const Tensor& input, const Tensor& weight,
   return rms_norm(output.mutable_view(), input.view(), weight.view(), eps);
 }
 
-TEST_F(PublicRmsNorm, test_call_every_dtype_bits_of_the_selected_level) {
-  for (const Format& format : {kFp32, kFp16, kBf16}) {
+TEST_F(PublicRmsNorm, test_call_every_pair_of_dtypes_bits_of_every_level) {
+  for (const simd::RmsNormVariant& variant : simd::rms_norm_variants()) {
+    if (!machine_has(variant.level)) continue;
+    const Format& format = format_of(variant.dtype);
     const Tensor input = random_tensor(format, {5, 201}, 1);
-    const Tensor weight = random_tensor(format, {201}, 2);
+    const Tensor weight = random_tensor(format_of(variant.weight), {201}, 2);
     Tensor output(format, {5, 201});
     ASSERT_EQ(call(output, input, weight), Status::kOk);
     expect_close(output, input, weight, 1e-6);
-    for (const simd::RmsNormVariant& variant : simd::rms_norm_variants()) {
-      if (variant.dtype != format.dtype || !machine_has(variant.level)) {
-        continue;
-      }
-      Tensor expected(format, {5, 201});
-      run_kernel(variant, expected, input, weight, 1e-6);
-      expect_same_bits(output, expected);
-    }
+    Tensor expected(format, {5, 201});
+    run_kernel(variant, expected, input, weight, 1e-6);
+    expect_same_bits(output, expected);
   }
 }
 
@@ -64,7 +61,7 @@ TEST_F(PublicRmsNorm, test_call_outside_domain_named_and_nothing_written) {
             Status::kWeightRank);
   EXPECT_EQ(refused(input, random_tensor(kBf16, {8}, 1), 1e-6),
             Status::kWeightDType);
-  EXPECT_EQ(refused(input, random_tensor(kFp32, {8}, 1), 1e-6),
+  EXPECT_EQ(refused(random_tensor(kFp32, {3, 8}, 1), weight, 1e-6),
             Status::kWeightDType);
   EXPECT_EQ(refused(input, random_tensor(kFp16, {9}, 1), 1e-6),
             Status::kWeightWidth);
@@ -178,45 +175,32 @@ TEST_F(PublicRmsNorm, test_call_output_meets_operand_refused) {
             Status::kOk);
 }
 
-TEST_F(PublicRmsNorm, test_row_range_outside_rows_refused) {
-  const Tensor input = random_tensor(kFp32, {3, 8}, 1);
-  const Tensor weight = random_tensor(kFp32, {8}, 1);
-  Tensor output(kFp32, {3, 8});
-  const std::vector<std::byte> before = output.snapshot();
-  for (const RowRange& rows :
-       {RowRange{-1, 2}, RowRange{2, 1}, RowRange{0, 4}, RowRange{4, 4}}) {
-    EXPECT_EQ(rms_norm(output.mutable_view(), input.view(), weight.view(), 1e-6,
-                       rows),
-              Status::kRowRange);
-  }
-  EXPECT_EQ(rms_norm(output.mutable_view(), input.view(), weight.view(), 1e-6,
-                     {.begin = 3, .end = 3}),
-            Status::kOk);
-  EXPECT_EQ(output.snapshot(), before);
-}
-
-TEST_F(PublicRmsNorm, test_row_ranges_on_threads_same_bits_as_one_call) {
-  const Tensor input = random_tensor(kBf16, {7, 9, 130}, 1);
-  const Tensor weight = random_tensor(kBf16, {130}, 2);
-  Tensor whole(kBf16, {7, 9, 130});
+// Large enough for the cost model to want three threads.
+TEST_F(PublicRmsNorm, test_threads_of_every_kind_same_bits_as_one) {
+  const Extents extents = {41, 9, 1200};
+  const Tensor input = random_tensor(kBf16, extents, 1);
+  const Tensor weight = random_tensor(kBf16, {1200}, 2);
+  Tensor whole(kBf16, extents);
   ASSERT_EQ(call(whole, input, weight), Status::kOk);
-  for (const std::int64_t parts : {1, 2, 3, 4, 8, 63}) {
-    Tensor spread(kBf16, {7, 9, 130});
-    const MutableTensorView to = spread.mutable_view();
-    const TensorView from = input.view();
-    const TensorView by = weight.view();
-    std::vector<std::thread> threads;
-    threads.reserve(static_cast<std::size_t>(parts));
-    for (std::int64_t part = 0; part < parts; ++part) {
-      threads.emplace_back([&, part] {
-        const RowRange rows{.begin = 63 * part / parts,
-                            .end = 63 * (part + 1) / parts};
-        EXPECT_EQ(rms_norm(to, from, by, 1e-6, rows), Status::kOk);
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+  for (const Threads& threads : every_kind_of_threads()) {
+    Tensor spread(kBf16, extents);
+    EXPECT_EQ(rms_norm(spread.mutable_view(), input.view(), weight.view(), 1e-6,
+                       threads),
+              Status::kOk);
     expect_same_bits(whole, spread);
   }
+}
+
+TEST_F(PublicRmsNorm, test_weight_fp32_same_bits_as_widened) {
+  const Tensor input = random_tensor(kBf16, {3, 200}, 1);
+  const Tensor weight = random_tensor(kBf16, {200}, 2);
+  const Tensor wide =
+      filled(kFp32, {200}, [&](auto, auto i) { return weight.get(0, i); });
+  Tensor output(kBf16, {3, 200});
+  Tensor expected(kBf16, {3, 200});
+  ASSERT_EQ(call(output, input, wide), Status::kOk);
+  ASSERT_EQ(call(expected, input, weight), Status::kOk);
+  expect_same_bits(output, expected);
 }
 
 TEST_F(PublicRmsNorm, test_negative_row_stride_flipped_rows) {

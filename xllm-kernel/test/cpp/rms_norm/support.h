@@ -21,10 +21,12 @@
 
 namespace xllm_kernel::simd {
 
-// For test names and messages.
+using RmsNormVariant = Variant<RmsNormTask>;
+
+// For messages.
 inline void PrintTo(  // NOLINT(readability-identifier-naming)
     const RmsNormVariant& variant, std::ostream* out) {
-  *out << "kernel " << test::format_of(variant.dtype).name;
+  *out << "kernel " << test::variant_name(variant);
 }
 
 }  // namespace xllm_kernel::simd
@@ -79,19 +81,22 @@ inline void expect_close(const Tensor& output, const Tensor& input,
   }
 }
 
-// Runs one kernel of the table, past the public function's choice.
+// Runs one kernel of the table, past the public function's choices.
 inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
-                       const Tensor& input, const Tensor& weight, double eps) {
+                       const Tensor& input, const Tensor& weight, double eps,
+                       simd::Stores stores = simd::Stores::kCached) {
   const MutableTensorView to = output.mutable_view();
   const TensorView from = input.view();
   const simd::RowLayout to_rows(to);
   const simd::RowLayout from_rows(from);
-  variant.kernel({.input = {from_rows, from.base(), 0},
-                  .output = {to_rows, to.base(), 0},
-                  .weight = weight.view().base(),
-                  .rows = from_rows.rows(),
-                  .width = input.width(),
-                  .eps = static_cast<float>(eps)});
+  simd::RmsNormTask task{.input = {from_rows, from.base(), 0},
+                         .output = {to_rows, to.base(), 0},
+                         .weight = weight.view().base(),
+                         .rows = from_rows.rows(),
+                         .width = input.width(),
+                         .eps = static_cast<float>(eps),
+                         .stores = stores};
+  variant.kernel(task);
 }
 
 // Base of tests over the whole table.
@@ -106,11 +111,14 @@ class EveryKernel : public testing::TestWithParam<simd::RmsNormVariant> {
   [[nodiscard]] const Format& format() const {
     return format_of(GetParam().dtype);
   }
+  [[nodiscard]] const Format& weight_format() const {
+    return format_of(GetParam().weight);
+  }
 };
 
 inline std::string kernel_name(
     const testing::TestParamInfo<simd::RmsNormVariant>& info) {
-  return level_name(info.param.level) + "_" + format_of(info.param.dtype).name;
+  return variant_name(info.param);
 }
 
 }  // namespace xllm_kernel::test

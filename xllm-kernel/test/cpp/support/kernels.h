@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "simd/core/levels.h"
 #include "support/formats.h"
@@ -28,6 +29,41 @@ inline std::string level_name(simd::Level level) {
     if (info.level == level) return info.name;
   }
   return "unnamed";
+}
+
+// Of an entry of any table of kernels.
+template <class Variant>
+std::string variant_name(const Variant& variant) {
+  std::string name =
+      level_name(variant.level) + "_" + format_of(variant.dtype).name;
+  if (variant.weight != variant.dtype) {
+    name += std::string("_by_") + format_of(variant.weight).name;
+  }
+  return name;
+}
+
+template <class Variants>
+void expect_every_variant_once(const Variants& variants) {
+  using enum DType;
+  constexpr std::pair<DType, DType> kPairs[] = {{kFloat32, kFloat32},
+                                                {kFloat16, kFloat16},
+                                                {kBFloat16, kBFloat16},
+                                                {kFloat16, kFloat32},
+                                                {kBFloat16, kFloat32}};
+  for (const simd::LevelInfo& info : simd::levels()) {
+    for (const auto& [dtype, weight] : kPairs) {
+      int count = 0;
+      for (const auto& variant : variants) {
+        count += variant.level == info.level && variant.dtype == dtype &&
+                         variant.weight == weight
+                     ? 1
+                     : 0;
+      }
+      EXPECT_EQ(count, 1) << info.name << " " << format_of(dtype).name << " by "
+                          << format_of(weight).name;
+    }
+  }
+  EXPECT_EQ(variants.size(), simd::levels().size() * std::size(kPairs));
 }
 
 inline Tensor random_tensor(const Format& format, const Extents& extents,
