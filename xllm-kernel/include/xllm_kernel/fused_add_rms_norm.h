@@ -4,6 +4,7 @@
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/export.h"
 
 namespace xllm_kernel {
 
@@ -31,20 +32,16 @@ namespace xllm_kernel {
 //
 // No rows is fine. Returns kOk, or the first thing that does not hold; then
 // nothing was written.
-[[nodiscard]] Status fused_add_rms_norm(const MutableTensorView& output,
-                                        const MutableTensorView& sum,
-                                        const TensorView& input,
-                                        const TensorView& residual,
-                                        const TensorView& weight,
-                                        double eps) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status fused_add_rms_norm(
+    const MutableTensorView& output, const MutableTensorView& sum,
+    const TensorView& input, const TensorView& residual,
+    const TensorView& weight, double eps) noexcept;
 
 // The same for some of the rows: disjoint ranges may run at once on several
 // threads, with the same bits as one call.
-[[nodiscard]] Status fused_add_rms_norm(const MutableTensorView& output,
-                                        const MutableTensorView& sum,
-                                        const TensorView& input,
-                                        const TensorView& residual,
-                                        const TensorView& weight, double eps,
-                                        RowRange rows) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status fused_add_rms_norm(
+    const MutableTensorView& output, const MutableTensorView& sum,
+    const TensorView& input, const TensorView& residual,
+    const TensorView& weight, double eps, RowRange rows) noexcept;
 
 }  // namespace xllm_kernel

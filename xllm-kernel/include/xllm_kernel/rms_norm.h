@@ -3,6 +3,7 @@
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/export.h"
 
 namespace xllm_kernel {
 
@@ -30,14 +31,17 @@ namespace xllm_kernel {
 // apart from those of input and weight. No rows is fine.
 //
 // Returns kOk, or the first thing that does not hold; then nothing was written.
-[[nodiscard]] Status rms_norm(const MutableTensorView& output,
-                              const TensorView& input, const TensorView& weight,
-                              double eps) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status rms_norm(const MutableTensorView& output,
+                                              const TensorView& input,
+                                              const TensorView& weight,
+                                              double eps) noexcept;
 
 // The same for some of the rows: disjoint ranges may run at once on several
 // threads, with the same bits as one call.
-[[nodiscard]] Status rms_norm(const MutableTensorView& output,
-                              const TensorView& input, const TensorView& weight,
-                              double eps, RowRange rows) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status rms_norm(const MutableTensorView& output,
+                                              const TensorView& input,
+                                              const TensorView& weight,
+                                              double eps,
+                                              RowRange rows) noexcept;
 
 }  // namespace xllm_kernel
