@@ -42,8 +42,11 @@ set(example "${PROJECT_SOURCE_DIR}/../examples/cpp")
 xllm_kernel_package_test(package.example.static "${example}" norms)
 xllm_kernel_package_test(package.example.shared "${example}" norms
   -DBUILD_SHARED_LIBS=ON)
-xllm_kernel_package_test(package.host "${checks}/package" host
-  "-DVERSION=${PROJECT_VERSION}" "-DCHECKS=${checks}")
+set(facts "-DVERSION=${PROJECT_VERSION}" "-DCHECKS=${checks}")
+xllm_kernel_package_test(package.host.static "${checks}/package" host
+  ${facts} -DCHOSEN=XllmKernel::static)
+xllm_kernel_package_test(package.host.shared "${checks}/package" host
+  ${facts} -DCHOSEN=XllmKernel::shared -DBUILD_SHARED_LIBS=ON)
 
 # Not installed but added to a host's tree, configured only.
 add_test(NAME package.subdirectory
