@@ -12,6 +12,8 @@ if(NOT CMAKE_CROSSCOMPILING AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   find_program(XLLM_KERNEL_CLANG NAMES clang++-16 clang++)
   if(XLLM_KERNEL_CLANG)
     list(APPEND compilers "${XLLM_KERNEL_CLANG}")
+  else()
+    xllm_kernel_skipped_test(headers.alone.clang "needs the Debian package clang-16")
   endif()
 endif()
 

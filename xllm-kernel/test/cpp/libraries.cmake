@@ -7,7 +7,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   find_program(OBJDUMP objdump REQUIRED)
   add_test(NAME baseline.no_wide_instructions
     COMMAND "${CMAKE_COMMAND}" "-DOBJDUMP=${OBJDUMP}"
-      "-DARCHIVE=$<TARGET_FILE:xllm_kernel>" -P "${checks}/check_baseline.cmake")
+      "-DOBJECTS=$<TARGET_FILE:xllm_kernel>" -P "${checks}/check_baseline.cmake")
 endif()
 
 add_test(NAME library.exports
