@@ -26,7 +26,8 @@ foreach(header IN LISTS public_headers)
   foreach(compiler IN LISTS compilers)
     get_filename_component(compiler_name "${compiler}" NAME)
     add_test(NAME "headers.alone.${name}.${compiler_name}"
-      COMMAND "${compiler}" -std=c++20 -Wall -Wextra -Wpedantic -Werror
+      COMMAND "${compiler}" -std=c++20 -Wall -Wextra -Wpedantic -Wshadow
+        -Wconversion -Werror
         -fsyntax-only "-I$<JOIN:${include_folders},;-I>" "${source}"
       COMMAND_EXPAND_LISTS)
   endforeach()
