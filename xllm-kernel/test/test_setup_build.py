@@ -8,56 +8,28 @@ import subprocess
 import sys
 import sysconfig
 import zipfile
-from collections.abc import Callable
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from conftest import PACKAGE_ROOT
-
-Done = subprocess.CompletedProcess[str]
-LIBRARY = "libxllm_kernel_torch.so"
-SIMD = {"XLLM_KERNEL_BUILD_SIMD": "1"}
-FASTCALL = {**SIMD, "XLLM_KERNEL_BUILD_FASTCALL": "1"}
-BUILTINS = f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}"
-_LEFT_BEHIND = shutil.ignore_patterns(
-    "build", "dist", "_build", "*.egg-info", "__pycache__", "test"
+from build_world import (
+    CALL,
+    CALLED,
+    FASTCALL,
+    LIBRARY,
+    SIMD,
+    Done,
+    build_wheel,
+    copy_sources,
+    files_of,
+    need_tools_to_build,
+    package_files,
+    run_outside,
+    run_setup,
+    unpack,
 )
 
-
-def _copy_sources(to: Path) -> Path:
-    """Copy the package as a clone has it, so that no test builds in the tree it runs from."""
-    shutil.copytree(PACKAGE_ROOT, to, ignore=_LEFT_BEHIND)
-    (to / "test").mkdir()
-    (to / "test" / "test_something.py").write_text("")
-    return to
-
-
-def _run(root: Path, *arguments: str, env: dict[str, str] | None = None, code: str = "") -> Done:
-    """Run setup.py, or code in its place, without options from outside."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("XLLM_KERNEL_")}
-    command = [sys.executable, *(("-c", code) if code else ("setup.py",)), *arguments]
-    return subprocess.run(
-        command,
-        cwd=root,
-        env=environment | {"MAX_JOBS": "2"} | (env or {}),
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
-
-
-def _wheel(root: Path, to: Path, env: dict[str, str] | None = None) -> Path:
-    done = _run(root, "-q", "bdist_wheel", "-d", str(to), env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (wheel,) = to.glob("*.whl")
-    return wheel
-
-
-def _files(wheel: Path) -> set[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        return {name for name in archive.namelist() if ".dist-info/" not in name}
+BUILTINS = f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
 def _metadata(wheel: Path) -> str:
@@ -66,18 +38,9 @@ def _metadata(wheel: Path) -> str:
         return archive.read(name).decode()
 
 
-def _package_files() -> set[str]:
-    """Return what a pure wheel must hold: every module of the sources and the typing marker."""
-    root = PACKAGE_ROOT / "python"
-    modules = {
-        p.relative_to(root).as_posix() for p in root.rglob("*.py") if "_build" not in p.parts
-    }
-    return modules | {"xllm_kernel/py.typed"}
-
-
 @pytest.fixture(scope="module")
 def pure_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _copy_sources(tmp_path_factory.mktemp("pure") / "xllm-kernel")
+    return copy_sources(tmp_path_factory.mktemp("pure") / "xllm-kernel")
 
 
 # ---------------------------------------------------------------- options
@@ -110,7 +73,7 @@ def pure_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_option_unknown_or_neither_0_nor_1_refused(
     pure_tree: Path, env: dict[str, str], said: str
 ) -> None:
-    done = _run(pure_tree, "--version", env=env)
+    done = run_setup(pure_tree, "--version", env=env)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("xllm-kernel setup: ")
@@ -118,7 +81,7 @@ def test_option_unknown_or_neither_0_nor_1_refused(
 
 
 def test_option_0_is_a_pure_build(pure_tree: Path, tmp_path: Path) -> None:
-    wheel = _wheel(pure_tree, tmp_path, env={"XLLM_KERNEL_BUILD_SIMD": "0"})
+    wheel = build_wheel(pure_tree, tmp_path, env={"XLLM_KERNEL_BUILD_SIMD": "0"})
     assert wheel.name.endswith("-py3-none-any.whl")
 
 
@@ -128,7 +91,7 @@ def test_build_without_torch_refused_by_name(pure_tree: Path) -> None:
         "sys.argv = ['setup.py', 'build_ext', '--inplace']; "
         "runpy.run_path('setup.py', run_name='__main__')"
     )
-    done = _run(pure_tree, env=SIMD, code=code)
+    done = run_setup(pure_tree, env=SIMD, code=code)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert "needs torch in the environment that builds, found none" in last
@@ -138,7 +101,9 @@ def test_build_without_torch_refused_by_name(pure_tree: Path) -> None:
 
 def test_build_without_a_compiler_refused_by_name(pure_tree: Path) -> None:
     pytest.importorskip("torch")
-    done = _run(pure_tree, "build_ext", "--inplace", env={**SIMD, "CXX": "no-such-compiler -v"})
+    done = run_setup(
+        pure_tree, "build_ext", "--inplace", env={**SIMD, "CXX": "no-such-compiler -v"}
+    )
     assert done.returncode == 1
     assert "needs no-such-compiler, found none; install it (Debian: " in done.stderr
 
@@ -147,13 +112,13 @@ def test_build_without_a_compiler_refused_by_name(pure_tree: Path) -> None:
 
 
 def test_pure_wheel_holds_the_modules_and_nothing_else(pure_tree: Path, tmp_path: Path) -> None:
-    wheel = _wheel(pure_tree, tmp_path)
+    wheel = build_wheel(pure_tree, tmp_path)
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert _files(wheel) == _package_files()
+    assert files_of(wheel) == package_files()
 
 
 def test_pure_wheel_depends_on_nothing(pure_tree: Path, tmp_path: Path) -> None:
-    metadata = Parser().parsestr(_metadata(_wheel(pure_tree, tmp_path)))
+    metadata = Parser().parsestr(_metadata(build_wheel(pure_tree, tmp_path)))
     requirements = metadata.get_all("Requires-Dist") or []
     assert all("extra ==" in requirement for requirement in requirements)
     assert metadata["Name"] == "xllm-kernel"
@@ -164,13 +129,13 @@ def test_pure_wheel_depends_on_nothing(pure_tree: Path, tmp_path: Path) -> None:
 def test_version_of_metadata_and_module_agree(pure_tree: Path, tmp_path: Path) -> None:
     import xllm_kernel
 
-    metadata = Parser().parsestr(_metadata(_wheel(pure_tree, tmp_path)))
+    metadata = Parser().parsestr(_metadata(build_wheel(pure_tree, tmp_path)))
     assert metadata["Version"] == xllm_kernel.__version__
 
 
 def test_pure_wheel_after_other_builds_clean(tmp_path: Path) -> None:
     """Leave in the tree whatever earlier builds may have left."""
-    tree = _copy_sources(tmp_path / "xllm-kernel")
+    tree = copy_sources(tmp_path / "xllm-kernel")
     leftovers = [
         "python/xllm_kernel/_build/simd.py",
         f"python/xllm_kernel/_build/{LIBRARY}",
@@ -183,16 +148,15 @@ def test_pure_wheel_after_other_builds_clean(tmp_path: Path) -> None:
     for name in leftovers:
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text("raise SystemExit('left behind')\n")
-    assert _files(_wheel(tree, tmp_path / "out")) == _package_files()
+    assert files_of(build_wheel(tree, tmp_path / "out")) == package_files()
 
 
-def test_pure_wheel_works_outside_the_tree(
-    pure_tree: Path, tmp_path: Path, run_outside: Callable[..., Done]
-) -> None:
-    site = _unpack(_wheel(pure_tree, tmp_path / "out"), tmp_path / "site")
-    done = run_outside(site, "import xllm_kernel; print(xllm_kernel.__file__)")
+def test_pure_wheel_works_outside_the_tree(pure_tree: Path, tmp_path: Path) -> None:
+    site = unpack(build_wheel(pure_tree, tmp_path / "out"), tmp_path / "site")
+    done = run_outside(tmp_path, site, "import xllm_kernel; print(xllm_kernel.__file__)")
     assert done.stdout.startswith(str(site)), done.stderr
     done = run_outside(
+        tmp_path,
         site,
         "import runpy, sys; sys.argv[1:] = ['explain', '--device', 'cpu']; "
         "runpy.run_module('xllm_kernel', run_name='__main__')",
@@ -201,56 +165,25 @@ def test_pure_wheel_works_outside_the_tree(
     assert "xllm_kernel._build.simd" in done.stdout
 
 
-def _unpack(wheel: Path, to: Path) -> Path:
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(to)
-    return to
-
-
-@pytest.fixture
-def run_outside(tmp_path: Path) -> Callable[..., Done]:
-    """Run code where only what is unpacked in a folder can be found, not the sources."""
-
-    def run(site: Path, code: str, *, env: dict[str, str] | None = None) -> Done:
-        place = tmp_path / "elsewhere"
-        place.mkdir(exist_ok=True)
-        # First in the path: an editable installation of the sources comes after it.
-        first = f"import sys; sys.path.insert(0, {str(site)!r}); {code}"
-        return _run(place, env=env, code=first)
-
-    return run
-
-
 # ---------------------------------------------------------------- the native part
 
 
 @pytest.fixture(scope="module")
 def built_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources with its native part built in place."""
-    pytest.importorskip("torch")
-    for command in ("cmake", os.environ.get("CXX", "c++").split()[0]):
-        if shutil.which(command) is None:
-            pytest.skip(f"needs the command '{command}' to build C++")
-    tree = _copy_sources(tmp_path_factory.mktemp("native") / "xllm-kernel")
+    need_tools_to_build()
+    tree = copy_sources(tmp_path_factory.mktemp("native") / "xllm-kernel")
     done = _build(tree)
     assert "setup: built" in done.stdout, done.stdout + done.stderr
     return tree
 
 
 def _build(tree: Path) -> Done:
-    return _run(tree, "build_ext", "--inplace", env=SIMD)
+    return run_setup(tree, "build_ext", "--inplace", env=SIMD)
 
 
 def _build_folder(tree: Path) -> Path:
     return tree / "python" / "xllm_kernel" / "_build"
-
-
-CALL = (
-    "import torch, xllm_kernel; plan = xllm_kernel.initialize(device='cpu')['rms_norm']; "
-    "y = plan.function(torch.ones(2, 3), torch.full((3,), 2.0), 0.0); "
-    "print(plan.spec.name, y.tolist()[1])"
-)
-CALLED = "cpu.simd.rms_norm [2.0, 2.0, 2.0]\n"
 
 
 def test_native_in_place_marker_and_library(built_tree: Path) -> None:
@@ -277,26 +210,23 @@ def test_native_touched_sources_not_built_again(built_tree: Path) -> None:
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
 
 
-def test_native_header_edited_built_again(
-    built_tree: Path, run_outside: Callable[..., Done]
-) -> None:
+def test_native_header_edited_built_again(built_tree: Path, tmp_path: Path) -> None:
     header = built_tree / "include" / "xllm_kernel" / "rms_norm.h"
     header.write_text(header.read_text() + "// one more line\n")
-    stale = run_outside(built_tree / "python", CALL)
+    stale = run_outside(tmp_path, built_tree / "python", CALL)
     assert "must be built from the sources beside it" in stale.stderr
     done = _build(built_tree)
     assert "setup: built" in done.stdout, done.stdout + done.stderr
-    assert run_outside(built_tree / "python", CALL).stdout == CALLED
+    assert run_outside(tmp_path, built_tree / "python", CALL).stdout == CALLED
 
 
-def test_native_damaged_library_built_again(
-    built_tree: Path, run_outside: Callable[..., Done]
-) -> None:
+def test_native_damaged_library_built_again(built_tree: Path, tmp_path: Path) -> None:
     library = _build_folder(built_tree) / LIBRARY
     library.write_bytes(library.read_bytes()[:1000])
-    assert "truncated, changed or replaced" in run_outside(built_tree / "python", CALL).stderr
+    damaged = run_outside(tmp_path, built_tree / "python", CALL)
+    assert "truncated, changed or replaced" in damaged.stderr
     assert "setup: built" in _build(built_tree).stdout
-    assert run_outside(built_tree / "python", CALL).stdout == CALLED
+    assert run_outside(tmp_path, built_tree / "python", CALL).stdout == CALLED
 
 
 def test_native_failed_compilation_keeps_no_half_build(built_tree: Path) -> None:
@@ -353,26 +283,11 @@ def test_native_builds_started_together_one_builds(built_tree: Path) -> None:
     assert sum("is up to date" in output for output in outputs) == 3
 
 
-def test_native_wheel_for_the_platform_works_elsewhere(
-    built_tree: Path, tmp_path: Path, run_outside: Callable[..., Done]
-) -> None:
-    wheel = _wheel(built_tree, tmp_path / "out", env=SIMD)
-    _, _, python, abi, platform = wheel.stem.split("-")
-    assert (python, abi) == ("py3", "none")
-    assert platform.startswith("linux_")
-    added = {"xllm_kernel/_build/simd.py", f"xllm_kernel/_build/{LIBRARY}"}
-    assert _files(wheel) == _package_files() | added
-
-    site = _unpack(wheel, tmp_path / "site")
-    done = run_outside(site, CALL)
-    assert done.stdout == CALLED, done.stderr
-
-
 def test_native_tree_pure_wheel_stays_pure(built_tree: Path, tmp_path: Path) -> None:
-    _wheel(built_tree, tmp_path / "native", env=SIMD)
-    wheel = _wheel(built_tree, tmp_path / "pure")
+    build_wheel(built_tree, tmp_path / "native", env=SIMD)
+    wheel = build_wheel(built_tree, tmp_path / "pure")
     assert wheel.name.endswith("-py3-none-any.whl")
-    assert _files(wheel) == _package_files()
+    assert files_of(wheel) == package_files()
 
 
 # ---------------------------------------------------------------- the builtins
@@ -390,39 +305,39 @@ def test_builtins_without_python_headers_refused_by_name(built_tree: Path) -> No
         "sys.argv = ['setup.py', 'build_ext', '--inplace']; "
         "runpy.run_path('setup.py', run_name='__main__')"
     )
-    done = _run(built_tree, env=FASTCALL, code=code)
+    done = run_setup(built_tree, env=FASTCALL, code=code)
     assert done.returncode == 1
     assert "needs Python.h, found none in /nowhere" in done.stderr
     assert "python3-dev" in done.stderr
 
 
 def test_builtins_in_place_in_a_wheel_and_removed_when_not_asked_for(
-    built_tree: Path, tmp_path: Path, run_outside: Callable[..., Done]
+    built_tree: Path, tmp_path: Path
 ) -> None:
     """One test, for each build of them takes most of a minute."""
     _need_python_headers()
     kind = CALL + "; print(type(plan.function).__name__)"
-    done = _run(built_tree, "build_ext", "--inplace", env=FASTCALL)
+    done = run_setup(built_tree, "build_ext", "--inplace", env=FASTCALL)
     assert f"built {_build_folder(built_tree) / BUILTINS}" in done.stdout, done.stdout + done.stderr
     content = (_build_folder(built_tree) / BUILTINS).read_bytes()
     assert str(built_tree).encode() not in content
     assert sys.prefix.encode() not in content
-    done = run_outside(built_tree / "python", kind)
+    done = run_outside(tmp_path, built_tree / "python", kind)
     assert done.stdout == f"{CALLED}builtin_function_or_method\n", done.stderr
 
-    wheel = _wheel(built_tree, tmp_path / "out", env=FASTCALL)
+    wheel = build_wheel(built_tree, tmp_path / "out", env=FASTCALL)
     python, abi, platform = wheel.stem.split("-")[2:]
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     assert (python, abi) == (tag, tag)
     assert platform.startswith("linux_")
     added = {f"xllm_kernel/_build/{n}" for n in ("simd.py", LIBRARY, "fastcall.py", BUILTINS)}
-    assert _files(wheel) == _package_files() | added
-    site = _unpack(wheel, tmp_path / "site")
-    done = run_outside(site, kind)
+    assert files_of(wheel) == package_files() | added
+    site = unpack(wheel, tmp_path / "site")
+    done = run_outside(tmp_path, site, kind)
     assert done.stdout == f"{CALLED}builtin_function_or_method\n", done.stderr
 
     assert "is up to date" in _build(built_tree).stdout
     files = sorted(p.name for p in _build_folder(built_tree).iterdir() if p.is_file())
     assert files == [LIBRARY, "simd.py"]
-    done = run_outside(built_tree / "python", kind)
+    done = run_outside(tmp_path, built_tree / "python", kind)
     assert done.stdout == f"{CALLED}OpOverload\n", done.stderr

@@ -7,6 +7,8 @@
 #include <span>
 #include <type_traits>
 
+#include "xllm_kernel/export.h"
+
 namespace xllm_kernel {
 
 // Every function of the library that can refuse returns one of these; none
@@ -47,7 +49,8 @@ enum class Status : std::int32_t {
 };
 
 // One sentence in static storage: what must hold.
-[[nodiscard]] const char* status_message(Status status) noexcept;
+[[nodiscard]] XLLM_KERNEL_API const char* status_message(
+    Status status) noexcept;
 
 enum class DType : std::uint8_t { kFloat32, kFloat16, kBFloat16 };
 
@@ -73,10 +76,10 @@ struct ViewSpan {
   std::int64_t high = 0;
 };
 
-[[nodiscard]] Status check_view(const void* base,
-                                std::span<const std::int64_t> extents,
-                                std::span<const std::int64_t> strides,
-                                DType dtype, ViewSpan* span) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status
+check_view(const void* base, std::span<const std::int64_t> extents,
+           std::span<const std::int64_t> strides, DType dtype,
+           ViewSpan* span) noexcept;
 
 }  // namespace detail
 
@@ -153,6 +156,6 @@ struct SimdLevel {
 // The best level that processor and operating system offer, or the one that
 // XLLM_KERNEL_SIMD_LEVEL forces. Decided at the first call and fixed from then
 // on: a host calls it while it prepares. Safe from several threads.
-[[nodiscard]] const SimdLevel& simd_level() noexcept;
+[[nodiscard]] XLLM_KERNEL_API const SimdLevel& simd_level() noexcept;
 
 }  // namespace xllm_kernel

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/export.h"
 #include "xllm_kernel/threads.h"
 
 namespace xllm_kernel {
@@ -32,11 +33,9 @@ namespace xllm_kernel {
 //
 // No rows is fine. Returns kOk, or the first thing that does not hold; then
 // nothing was written.
-[[nodiscard]] Status fused_add_rms_norm(const MutableTensorView& output,
-                                        const MutableTensorView& sum,
-                                        const TensorView& input,
-                                        const TensorView& residual,
-                                        const TensorView& weight, double eps,
-                                        const Threads& threads = {}) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status fused_add_rms_norm(
+    const MutableTensorView& output, const MutableTensorView& sum,
+    const TensorView& input, const TensorView& residual,
+    const TensorView& weight, double eps, const Threads& threads = {}) noexcept;
 
 }  // namespace xllm_kernel

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "xllm_kernel/core.h"
+#include "xllm_kernel/export.h"
 #include "xllm_kernel/threads.h"
 
 namespace xllm_kernel {
@@ -32,8 +33,8 @@ namespace xllm_kernel {
 // bytes apart from those of input and weight. No rows is fine.
 //
 // Returns kOk, or the first thing that does not hold; then nothing was written.
-[[nodiscard]] Status rms_norm(const MutableTensorView& output,
-                              const TensorView& input, const TensorView& weight,
-                              double eps, const Threads& threads = {}) noexcept;
+[[nodiscard]] XLLM_KERNEL_API Status rms_norm(
+    const MutableTensorView& output, const TensorView& input,
+    const TensorView& weight, double eps, const Threads& threads = {}) noexcept;
 
 }  // namespace xllm_kernel

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "xllm_kernel/export.h"
+
 namespace xllm_kernel {
 
 // The last argument of every operator. Whatever it says, results have the same
@@ -37,7 +39,7 @@ class Threads final {
   // first work that needs them, and sleep between calls that are far apart. A
   // call that finds the pool at work for another runs on its own thread, and
   // so does every call in a child of fork().
-  [[nodiscard]] static Threads own(int count = 0) noexcept;
+  [[nodiscard]] XLLM_KERNEL_API static Threads own(int count = 0) noexcept;
 
   // At least 1.
   [[nodiscard]] constexpr int count() const noexcept {
@@ -45,7 +47,8 @@ class Threads final {
   }
 
   // Runs as `Run` says; with a count of 1, on this thread in order.
-  void run(std::int64_t count, Task task, void* context) const noexcept;
+  XLLM_KERNEL_API void run(std::int64_t count, Task task,
+                           void* context) const noexcept;
 
  private:
   int count_ = 1;
@@ -56,6 +59,6 @@ class Threads final {
 // Processors that this process may use: those of its affinity mask, but no more
 // than its control groups grant it time for. At least 1; read anew at each
 // call.
-[[nodiscard]] int available_threads() noexcept;
+[[nodiscard]] XLLM_KERNEL_API int available_threads() noexcept;
 
 }  // namespace xllm_kernel

@@ -16,8 +16,7 @@ from xllm_kernel.registry import (
     register_kernel,
 )
 from xllm_kernel.runtime import initialize
-
-__version__ = "0.1.0"
+from xllm_kernel.version import __version__
 
 __all__ = [
     "KernelRegistry",

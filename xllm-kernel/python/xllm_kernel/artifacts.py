@@ -23,7 +23,14 @@ FASTCALL_BUILD_COMMAND = BUILD_COMMAND.replace(
 )
 
 # Everything that the bridge's build reads, relative to the package's root folder.
-SOURCES = ("CMakeLists.txt", "cmake", "csrc/simd", "csrc/torch", "include")
+SOURCES = (
+    "CMakeLists.txt",
+    "cmake",
+    "csrc/simd",
+    "csrc/torch",
+    "include",
+    "python/xllm_kernel/version.py",
+)
 
 # What every manifest of this schema holds beyond its version.
 _COMMON: dict[str, type[Any]] = {
