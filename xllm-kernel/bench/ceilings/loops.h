@@ -1,11 +1,12 @@
 // The passes as loops over a level's `Vector`, included after it and inside its
 // target region. Only the level's file knows instructions.
 //
-// Why this shape: one sequential stream, four vectors a turn. On a Zen 4, two
-// to eight streams side by side reached 40 to 85 % of one stream's rate in
-// memory, 16 vectors a turn gained nothing, and software prefetch helped the
-// streaming copy alone: its stores leave the fill buffers to the loads, which
-// the hardware prefetcher, ending at each 4 KB page, does not keep busy.
+// Why this shape: one sequential stream, four vectors a turn. On a Zen 4, in
+// memory, two to eight streams side by side reached 60 to 100 % of one stream's
+// rate, and 8 or 16 vectors a turn gained nothing. Prefetching 1 or 2 KB ahead
+// of the streaming copy was worth at most 1 %, 8 or 16 KB ahead cost up to a
+// fifth; the other passes lost by it inside L3, so they leave it to the
+// hardware.
 #pragma once
 
 #include <cstddef>
