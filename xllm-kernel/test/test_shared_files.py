@@ -36,7 +36,7 @@ def shared_files(root: Path) -> list[Path]:
     """Return the sources of the package that belong to no one operator."""
     operations = catalog.operations()
     found = []
-    for folder in ("python/xllm_kernel", "csrc", "include", "cmake"):
+    for folder in ("python/xllm_kernel", "csrc", "include", "cmake", "bench"):
         for path in sorted((root / folder).rglob("*")):
             relative = path.relative_to(root)
             if path.suffix not in SUFFIXES or "_build" in relative.parts:
@@ -64,6 +64,7 @@ def test_shared_files_name_no_operator() -> None:
     names = {p.name for p in shared_files(PACKAGE_ROOT)}
     assert {"registry.py", "runtime.py", "selection.py", "verify.py", "report.py"} <= names
     assert {"row_kernels.h", "row_scale.h", "operands.h", "variants.h", "clauses.cpp"} <= names
+    assert {"instructions.py", "count.h", "kernels.h"} <= names
     assert {"rows.h", "row_clauses.py", "backend_support.py"} <= names
     assert mentions(PACKAGE_ROOT) == []
 
