@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel import artifacts
+from xllm_kernel.domain import is_traced
 from xllm_kernel.errors import ConfigurationError, DomainError
 
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ def load_kernels(who: str) -> tuple[str, ...]:
 def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
     """Refuse to write to inference tensors outside of inference mode, as PyTorch itself does.
 
+    A compiler that traces the caller cannot ask: there PyTorch's own operators have the word.
+
     Args:
         who: operation and implementation, for the message.
         **tensors: those that are written, by argument name, in the order of the checks.
@@ -76,6 +79,8 @@ def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
     """
     import torch
 
+    if is_traced():
+        return
     for name, tensor in tensors.items():
         if tensor.is_inference() and not torch.is_inference_mode_enabled():
             raise DomainError(
