@@ -7,7 +7,6 @@ import torch
 from xllm_kernel import register_kernel
 from xllm_kernel.custom_ops import register_custom_op
 from xllm_kernel.domain import is_traced
-from xllm_kernel.ops.backend_support import refuse_gradients
 from xllm_kernel.ops.fused_add_rms_norm import FUSED_ADD_RMS_NORM_CONTRACT
 from xllm_kernel.ops.fused_add_rms_norm.domain import TORCH_DOMAIN
 
@@ -23,19 +22,11 @@ def _compute(
     return torch.nn.functional.rms_norm(total, weight.shape, weight, eps), total
 
 
-def _compute_opaquely(
-    input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
-    return _compute(input, residual, weight, eps)
-
-
 def _fake(
     input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return outputs of the right shape, dtype and strides, after the kernel's own checks."""
     TORCH_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
-    refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
     norm = torch.empty(input.shape, dtype=input.dtype, device=input.device)
     return norm, torch.empty_like(norm)
 
@@ -44,10 +35,11 @@ def _fake(
 # contract. It leaves an operator as it is.
 _opaque = register_custom_op(
     "torch_fused_add_rms_norm",
-    _compute_opaquely,
+    _compute,
     mutates_args=(),
     dispatch_key="CPU",
     fake_impl=_fake,
+    no_derivatives=_WHO,
 )
 
 

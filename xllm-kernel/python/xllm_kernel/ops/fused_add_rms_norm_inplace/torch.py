@@ -26,7 +26,6 @@ def _compute(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
 def _fake(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
     """Make the kernel's own checks; nothing is returned."""
     TORCH_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
-    refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
 
 
 # Inductor fuses the steps, and then normalises the sum before it is rounded: against the contract.
@@ -37,6 +36,7 @@ _opaque = register_custom_op(
     mutates_args=("input", "residual"),
     dispatch_key="CPU",
     fake_impl=_fake,
+    no_derivatives=_WHO,
 )
 
 
