@@ -16,16 +16,15 @@ from xllm_kernel.errors import ConfigurationError, DomainError
 if TYPE_CHECKING:
     import torch
 
-# A row's result depends on that row and the shared arguments alone, in the default floating-point
-# environment: a process that flushes subnormals may flush them on some threads and not on others.
+# Of an operation on rows: a row's result depends on that row and the shared arguments alone.
 ROW_GUARANTEES = (
-    "a row's bits do not depend on the other rows, their number or the row's place",
-    "a row's bits do not depend on the number of threads",
-    "a row's bits do not depend on strides or on the alignment of its address",
-    "bits do not depend on the SIMD level",
-    "repeated calls give the same bits",
-    "subnormal values are kept, unless the process flushes them",
-    "every NaN of an output is the positive quiet NaN without payload",
+    "batch_invariant",
+    "thread_invariant",
+    "layout_invariant",
+    "level_invariant",
+    "repeatable",
+    "subnormals_kept",
+    "canonical_nan",
 )
 
 

@@ -34,9 +34,6 @@ fused_add_rms_norm = register_kernel(
     solution="simd",
     priority=10,
     domain=SIMD_DOMAIN,
-    guarantees=(
-        *ROW_GUARANTEES,
-        "the norm has the bits that normalising the returned sum has",
-    ),
+    guarantees=(*ROW_GUARANTEES, "equals_parts"),
     build=_BUILD,
 )(register_custom_op("simd_fused_add_rms_norm", fake_impl=_fake, no_derivatives=_WHO))
