@@ -62,8 +62,7 @@ class Refusal final : public c10::OperatorKernel {
 void refuse_derivatives(const std::string& name, const std::string& who) {
   // A registration lives as long as its library object, and must outlive every
   // static object that may still call operators.
-  static auto& libraries =
-      *new std::vector<std::unique_ptr<torch::Library>>;  // NOLINT
+  static auto& libraries = *new std::vector<std::unique_ptr<torch::Library>>;
   auto library = std::make_unique<torch::Library>(
       torch::Library::IMPL, "xllm_kernel", c10::DispatchKey::Autograd, __FILE__,
       __LINE__);
