@@ -146,7 +146,8 @@ def _validation(validation: Sequence[Mapping[str, Any]]) -> Section:
     return Section(
         "Validation on the captured activations",
         table=[header, *rows],
-        note="The worst error is the one nearest to its limit; the limit is earned case by case.",
+        note="The worst error is the one nearest to its limit; the limit is earned case by case. "
+        "Guarantees that an implementation states are counted with the cases.",
     )
 
 

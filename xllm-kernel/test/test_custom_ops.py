@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from xllm_kernel import custom_ops
 from xllm_kernel.custom_ops import register_custom_op
-from xllm_kernel.errors import ArtifactError, ConfigurationError
+from xllm_kernel.errors import ArtifactError, ConfigurationError, DomainError
 
 _numbers = itertools.count()
 
@@ -140,3 +140,35 @@ def test_register_a_kernel_again_otherwise_is_refused(name: str, changed) -> Non
 def test_register_something_without_annotations_is_refused(name: str, kernel) -> None:
     with pytest.raises(ConfigurationError, match="a plain function is needed"):
         register_custom_op(name, kernel, mutates_args=(), dispatch_key="CPU")
+
+
+def test_derivatives_wanted_of_an_operator_without_any_refused_by_name(name: str) -> None:
+    def kernel(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x * y
+
+    op = register_custom_op(
+        name,
+        kernel,
+        mutates_args=(),
+        dispatch_key="CPU",
+        no_derivatives="test [cpu.test]",
+    )
+    x, y = torch.arange(3.0), torch.ones(3)
+    assert torch.equal(op(x, y), x)
+    wanted = {
+        r"^test \[cpu.test\]: y must not require a gradient .* \(clause y\.gradient\)$": (
+            lambda: torch.func.grad(lambda a: op(x, a).sum())(y),
+            lambda: op(x, y.clone().requires_grad_()),
+        ),
+        r"^test \[cpu.test\]: x must not carry a tangent, .* \(clause x\.tangent\)$": (
+            lambda: torch.func.jvp(lambda a: op(a, y), (x,), (x,)),
+            lambda: torch.no_grad()(torch.func.jvp)(lambda a: op(a, y), (x,), (x,)),
+        ),
+    }
+    for message, calls in wanted.items():
+        for call in calls:
+            with pytest.raises(DomainError, match=message):
+                call()
+    with torch.no_grad():
+        assert not op(x, y.clone().requires_grad_()).requires_grad
+    assert torch.equal(torch.func.grad(lambda a: (a * op(x, y)).sum())(y), x)

@@ -218,7 +218,7 @@ def test_domain_text_lists_every_clause() -> None:
     ],
 )
 def test_tensor_facts_describe_the_tensor(tensor: torch.Tensor) -> None:
-    facts = TensorFacts.of(tensor)
+    facts = TensorFacts.of(tensor, located=True)
     assert facts.shape == tuple(tensor.shape)
     assert facts.strides == tensor.stride()
     assert f"torch.{facts.dtype}" == str(tensor.dtype)

@@ -415,13 +415,14 @@ def test_functionalised_same_bits(bound: Call) -> None:
     assert _same_bits(torch._from_functional_tensor(wrapped), expected)
 
 
-def test_dual_tensor_handed_on(spy: Spy) -> None:
+def test_dual_tensor_handed_on_and_refused(spy: Spy) -> None:
     x, w = _pair(3, 40)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, torch.ones_like(x))
-        assert not spy.takes(dual, w, 1e-6)
-        with torch.no_grad():
-            assert not spy.takes(dual, w, 1e-6)
+        for mode in (torch.enable_grad, torch.no_grad):
+            with mode(), pytest.raises(RuntimeError, match=r"clause input\.tangent"):
+                spy.builtin(dual, w, 1e-6)
+    assert spy.calls == 2
     assert spy.takes(x, w, 1e-6)
 
 

@@ -338,7 +338,7 @@ def test_initialize_an_unknown_device_lists_the_known_ones(
 def test_initialize_an_unknown_mode_lists_the_known_ones(
     build_operations: OperationBuilder,
 ) -> None:
-    with pytest.raises(ConfigurationError, match="execution_mode must be one of eager"):
+    with pytest.raises(ConfigurationError, match="execution_mode must be one of eager, compile"):
         initialize(device="cpu", execution_mode="aclgraph")
 
 

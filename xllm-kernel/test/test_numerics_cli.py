@@ -112,8 +112,8 @@ def test_operation_is_inferred_from_the_implementation(world: World, command: st
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--mode", "aclgraph"), 2, "--mode: must be one of eager"),
-        (("--mode", "nothing"), 2, "--mode: must be one of eager"),
+        (("--mode", "aclgraph"), 2, "--mode: must be one of eager, compile"),
+        (("--mode", "nothing"), 2, "--mode: must be one of eager, compile"),
         (("--device", "toaster"), 2, "device must be one of"),
         (("--device", "npu"), 3, "torch_npu"),
         (("--device", "npu", "--mode", "aclgraph"), 3, "torch_npu"),

@@ -26,7 +26,7 @@ def test_get_platform_of_an_unknown_device_lists_the_known(device: str) -> None:
 
 def test_get_platform_names_modes_and_evidence() -> None:
     cpu, npu = get_platform("cpu"), get_platform("npu")
-    assert (cpu.name, cpu.execution_modes, cpu.evidence) == ("cpu", ("eager",), "cpu")
+    assert (cpu.name, cpu.execution_modes, cpu.evidence) == ("cpu", ("eager", "compile"), "cpu")
     assert (npu.name, npu.execution_modes) == ("npu", ("eager", "aclgraph"))
 
 

@@ -19,11 +19,11 @@ enum class Results : std::uint8_t { kFresh, kInPlace };
 template <Results kResults>
 class FusedAddRmsNormCase final {
  public:
-  FusedAddRmsNormCase(DType dtype, Shape shape)
+  FusedAddRmsNormCase(DType dtype, DType weight, Shape shape)
       : shape_(shape),
         input_(dtype, shape),
         residual_(dtype, shape),
-        weight_(dtype, shape.width),
+        weight_(weight, shape.width),
         fresh_output_(dtype, kInPlace ? kUnused : shape),
         fresh_sum_(dtype, kInPlace ? kUnused : shape) {}
 
@@ -32,15 +32,16 @@ class FusedAddRmsNormCase final {
     return 4 * input_.bytes() + weight_.bytes();
   }
 
-  void run(const simd::FusedAddRmsNormVariant& variant) const {
-    variant.kernel({.input = {rows_, input_.data(), 0},
-                    .residual = {rows_, residual_.data(), 0},
-                    .sum = {rows_, sum_.data(), 0},
-                    .output = {rows_, output_.data(), 0},
-                    .weight = weight_.data(),
-                    .rows = shape_.rows,
-                    .width = shape_.width,
-                    .eps = kEps});
+  void run(const simd::Variant<simd::FusedAddRmsNormTask>& variant) const {
+    simd::FusedAddRmsNormTask task{.input = {rows_, input_.data(), 0},
+                                   .residual = {rows_, residual_.data(), 0},
+                                   .sum = {rows_, sum_.data(), 0},
+                                   .output = {rows_, output_.data(), 0},
+                                   .weight = weight_.data(),
+                                   .rows = shape_.rows,
+                                   .width = shape_.width,
+                                   .eps = kEps};
+    variant.kernel(task);
   }
 
   [[nodiscard]] Status run_public() const {

@@ -11,23 +11,26 @@ namespace xllm_kernel::bench {
 
 class RmsNormCase final {
  public:
-  RmsNormCase(DType dtype, Shape shape)
+  RmsNormCase(DType dtype, DType weight, Shape shape)
       : shape_(shape),
         input_(dtype, shape),
-        weight_(dtype, shape.width),
+        weight_(weight, shape.width),
         output_(dtype, shape) {}
 
   [[nodiscard]] std::int64_t bytes() const {
     return input_.bytes() + weight_.bytes() + output_.bytes();
   }
 
-  void run(const simd::RmsNormVariant& variant) const {
-    variant.kernel({.input = {rows_, input_.data(), 0},
-                    .output = {rows_, output_.data(), 0},
-                    .weight = weight_.data(),
-                    .rows = shape_.rows,
-                    .width = shape_.width,
-                    .eps = kEps});
+  // With the stores that the public function would choose.
+  void run(const simd::Variant<simd::RmsNormTask>& variant) const {
+    simd::RmsNormTask task{.input = {rows_, input_.data(), 0},
+                           .output = {rows_, output_.data(), 0},
+                           .weight = weight_.data(),
+                           .rows = shape_.rows,
+                           .width = shape_.width,
+                           .eps = kEps,
+                           .stores = simd::stores_for(output_.bytes())};
+    variant.kernel(task);
   }
 
   [[nodiscard]] Status run_public() const {

@@ -36,6 +36,13 @@ struct Shape {
   return "unnamed";
 }
 
+// Of rows and their weight, the latter only where it differs.
+[[nodiscard]] inline std::string dtypes_name(DType dtype, DType weight) {
+  std::string name = dtype_name(dtype);
+  if (weight != dtype) name += std::string("_by_") + dtype_name(weight);
+  return name;
+}
+
 // A dense tensor at the start of a cache line, with magnitudes from 1 to 2 and
 // both signs: repeated calls meet no subnormal, infinity or NaN. It keeps the
 // arrays that its views point to, so it stays where it is.

@@ -5,24 +5,33 @@
 
 #include <array>
 #include <cstdio>
+#include <utility>
 
 #include "support/case.h"
 #include "support/counted_region.h"
 
 namespace xllm_kernel::bench {
 
-// Small, so that all of them take seconds; the last two end inside a vector.
+// Small, so that all of them take seconds; two end inside a vector, and two
+// have a group of narrow rows.
 inline constexpr std::array kCountedShapes = {Shape{1, 512}, Shape{3, 6144},
-                                              Shape{3, 100}, Shape{2, 1023}};
+                                              Shape{3, 100}, Shape{5, 1023},
+                                              Shape{9, 512}};
+
+// Of rows and their weight.
+inline constexpr std::array kCountedDTypes = {
+    std::pair{DType::kFloat32, DType::kFloat32},
+    std::pair{DType::kFloat16, DType::kFloat16},
+    std::pair{DType::kBFloat16, DType::kBFloat16},
+    std::pair{DType::kBFloat16, DType::kFloat32}};
 
 // Calls the public function, on the level that XLLM_KERNEL_SIMD_LEVEL forces.
 // Returns what main() does.
 template <class Case>
 int run_counted(const char* operation) {
-  for (const DType dtype :
-       {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+  for (const auto& [dtype, weight] : kCountedDTypes) {
     for (const Shape& shape : kCountedShapes) {
-      const Case of(dtype, shape);
+      const Case of(dtype, weight, shape);
       const auto call = [](const void* at) noexcept {
         return static_cast<const Case*>(at)->run_public();
       };
@@ -34,7 +43,7 @@ int run_counted(const char* operation) {
         return 1;
       }
       std::printf("%s/%s/%s/%s\n", operation, simd_level().name,
-                  dtype_name(dtype), shape.name().c_str());
+                  dtypes_name(dtype, weight).c_str(), shape.name().c_str());
     }
   }
   return 0;

@@ -32,10 +32,11 @@ void register_kernels(const std::string& operation,
       if (variant.level != level.level) continue;
       for (const Shape& shape : kShapes) {
         const std::string name = operation + "/" + level.name + "/" +
-                                 dtype_name(variant.dtype) + "/" + shape.name();
+                                 dtypes_name(variant.dtype, variant.weight) +
+                                 "/" + shape.name();
         benchmark::RegisterBenchmark(
             name.c_str(), [variant, shape](benchmark::State& state) {
-              Case of(variant.dtype, shape);
+              Case of(variant.dtype, variant.weight, shape);
               of.run(variant);  // touches every page
               for (auto _ : state) of.run(variant);
               state.SetBytesProcessed(state.iterations() * of.bytes());

@@ -2,6 +2,7 @@
 // name: each operator's file adds its own entry.
 #include <cstring>
 
+#include "fastcall/derivatives.h"
 #include "fastcall/guard.h"
 #include "torch/threads.h"
 
@@ -35,6 +36,21 @@ PyObject* bind(PyObject* /*module*/, PyObject* arguments) {
   return PyErr_Format(PyExc_LookupError, "no builtin is named '%s'", name);
 }
 
+PyObject* refuse(PyObject* /*module*/, PyObject* arguments) {
+  const char* name = nullptr;
+  const char* who = nullptr;
+  if (!PyArg_ParseTuple(arguments, "ss:refuse_derivatives", &name, &who)) {
+    return nullptr;
+  }
+  try {
+    refuse_derivatives(name, who);
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+    return nullptr;
+  }
+  Py_RETURN_NONE;
+}
+
 int execute(PyObject* /*module*/) {
   try {
     learn_plain_keys();
@@ -49,6 +65,9 @@ PyMethodDef methods[] = {
     {"bind", bind, METH_VARARGS,
      "bind(name, overload): the builtin that calls the kernel of an operator "
      "for plain tensors, and the overload for all else."},
+    {"refuse_derivatives", refuse, METH_VARARGS,
+     "refuse_derivatives(name, who): make an operator raise, in the name of "
+     "who, where a derivative is wanted of it."},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -207,14 +207,6 @@ void Clauses::not_negative_float32(std::string_view name, double value) const {
          name);
 }
 
-void Clauses::no_gradient(const Operand& of) const {
-  if (!needs_gradient(of.tensor)) return;
-  refuse(implementation_,
-         of.named(" must not require a gradient in grad mode, for there is no "
-                  "backward; call it under torch.no_grad()"),
-         of.named(".gradient"));
-}
-
 void Clauses::writable(const Operand& of) const {
   if (count_write(of.tensor)) return;
   refuse(implementation_,

@@ -61,7 +61,6 @@ class Clauses final {
   void apart(const Operand& of, const Operand& other) const;
   // From 0 to the largest float32.
   void not_negative_float32(std::string_view name, double value) const;
-  void no_gradient(const Operand& of) const;
   // The last clause of a tensor that is written: counts the write, too.
   void writable(const Operand& of) const;
 

@@ -114,18 +114,6 @@ std::string number_text(double value) {
   return text.data();
 }
 
-bool needs_gradient(const torch::stable::Tensor& tensor) {
-  if (!aoti_torch_grad_mode_is_enabled()) return false;
-  // The stable ABI cannot ask for requires_grad. In grad mode a view of a
-  // tensor that requires one is the result of an operation, hence no leaf.
-  std::array<StableIValue, 1> stack{torch::stable::detail::from(tensor)};
-  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher("aten::alias", "", stack.data(),
-                                               TORCH_ABI_VERSION));
-  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(
-      "aten::is_leaf", "", stack.data(), TORCH_ABI_VERSION));
-  return !torch::stable::detail::to<bool>(stack[0]);
-}
-
 bool count_write(const torch::stable::Tensor& tensor) {
   // The stable ABI has no call for it; every in-place operator of torch counts,
   // and this one changes nothing.

@@ -48,10 +48,6 @@ struct TensorFacts {
 // As Python's format(value, "g").
 [[nodiscard]] std::string number_text(double value);
 
-// Whether a call on these tensors would have to record a gradient. Free of cost
-// where grad mode is off.
-[[nodiscard]] bool needs_gradient(const torch::stable::Tensor& tensor);
-
 // Counts a write that is about to happen, so that a backward pass that saved
 // the tensor earlier refuses to run on what stands there then. Returns false
 // where torch itself lets nobody write: an inference tensor outside inference

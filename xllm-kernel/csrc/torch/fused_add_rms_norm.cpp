@@ -36,13 +36,6 @@ RowDTypes check_forms(const Clauses& clauses, const Operand& input,
   return dtypes;
 }
 
-void check_gradients(const Clauses& clauses, const Operand& input,
-                     const Operand& residual, const Operand& weight) {
-  clauses.no_gradient(input);
-  clauses.no_gradient(residual);
-  clauses.no_gradient(weight);
-}
-
 struct Operands {
   const Operand& output;
   const Operand& sum;
@@ -71,7 +64,6 @@ std::tuple<Tensor, Tensor> simd_fused_add_rms_norm(const Tensor& input,
   const Operand carried = clauses.operand("residual", residual);
   const Operand by = clauses.operand("weight", weight);
   const RowDTypes dtypes = check_forms(clauses, in, carried, by, eps);
-  check_gradients(clauses, in, carried, by);
   Tensor norm = new_like(in.facts);
   Tensor sum = new_like(in.facts);
   add_and_normalise(
@@ -93,7 +85,6 @@ void simd_fused_add_rms_norm_inplace(const Tensor& input,
   clauses.apart(in, carried);
   clauses.apart(in, by);
   clauses.apart(carried, by);
-  check_gradients(clauses, in, carried, by);
   clauses.writable(in);
   clauses.writable(carried);
   add_and_normalise(clauses, {in, carried, in, carried, by}, eps, dtypes);

@@ -40,8 +40,6 @@ Tensor simd_rms_norm(const Tensor& input, const Tensor& weight, double eps) {
   const Operand in = clauses.operand("input", input);
   const Operand by = clauses.operand("weight", weight);
   const RowDTypes dtypes = check_read(clauses, in, by, eps);
-  clauses.no_gradient(in);
-  clauses.no_gradient(by);
   Tensor output = new_like(in.facts);
   normalise(clauses, Operand("output", output), in, by, eps, dtypes);
   return output;
@@ -61,9 +59,6 @@ void simd_rms_norm_out(const Tensor& output, const Tensor& input,
   clauses.rows_apart(out);
   clauses.apart(out, in);
   clauses.apart(out, by);
-  clauses.no_gradient(out);
-  clauses.no_gradient(in);
-  clauses.no_gradient(by);
   clauses.writable(out);
   normalise(clauses, out, in, by, eps, dtypes);
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from xllm_kernel import derivatives, fastcall
 from xllm_kernel.errors import ArtifactError, ConfigurationError
 
 NAMESPACE = "xllm_kernel"
@@ -17,7 +18,7 @@ NAMESPACE = "xllm_kernel"
 
 @dataclass(slots=True)
 class _Registered:
-    """An operator's retained Torch libraries, and who registered its kernel and fake.
+    """An operator's retained Torch libraries, and who owns its kernel, fake and refusals.
 
     Torch drops a registration when its library object dies, hence ``libraries``.
     """
@@ -26,6 +27,7 @@ class _Registered:
     kernel: str | None = None
     kernel_as: tuple[str, tuple[str, ...]] | None = None  # dispatch key, mutated arguments
     fake: str | None = None
+    refuses_as: str | None = None  # the speaker of its errors about derivatives
 
 
 _registered: dict[str, _Registered] = {}
@@ -38,12 +40,14 @@ def register_custom_op(
     mutates_args: Iterable[str] | None = None,
     dispatch_key: str | None = None,
     fake_impl: Callable[..., Any] | None = None,
+    no_derivatives: str | None = None,
 ) -> Any:
     """Register a Torch operator of this package, or complete one that C++ registered.
 
     With a function: infers its schema from its annotations, defines ``xllm_kernel::<name>`` and
     registers the function for the dispatch key. Without: resolves the schema that a loaded library
-    defined. Either way registers the fake, if any. Repeating a registration reuses it.
+    defined. Either way registers the fake, if any, and the refusal of derivatives. Repeating a
+    registration reuses it.
 
     Args:
         name: operator name inside the package's namespace.
@@ -51,6 +55,8 @@ def register_custom_op(
         mutates_args: names of the arguments that the kernel writes; required with a function.
         dispatch_key: Torch dispatch key, e.g. ``"CPU"``; required with a function.
         fake_impl: shape-only implementation with the schema's parameters and defaults.
+        no_derivatives: operation and implementation, of an operator that defines no derivative: a
+            call that wants one raises an error in this name.
 
     Returns:
         The operator's default overload.
@@ -85,6 +91,12 @@ def register_custom_op(
             torch.library.register_fake(f"{NAMESPACE}::{name}", fake_impl, lib=library)
             state.libraries.append(library)
             state.fake = _identity(fake_impl)
+    if no_derivatives is not None and state.refuses_as is None:
+        # A kernel in C++ has its refusal in C++, where that was built: from there a call costs no
+        # more than without.
+        if function is not None or not fastcall.refuse_derivatives(name, no_derivatives):
+            state.libraries.append(_refuse_derivatives(name, overload, no_derivatives))
+        state.refuses_as = no_derivatives
     _registered[name] = state
     return overload
 
@@ -146,6 +158,15 @@ def _define(
     library.impl(name, function, dispatch_key)
     state.libraries.append(library)
     state.kernel = _identity(function)
+
+
+def _refuse_derivatives(name: str, overload: Any, who: str) -> Any:
+    """Register the refusal and return what keeps it registered."""
+    import torch
+
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    library.impl(name, derivatives.refusing_kernel(who, overload), "Autograd", with_keyset=True)
+    return library
 
 
 def _resolve(who: str, name: str) -> Any:

@@ -26,7 +26,8 @@ class TensorFacts:
         strides: in elements, one a dimension.
         dtype: name without a framework's prefix, e.g. ``"bfloat16"``.
         device: e.g. ``"cpu"`` or ``"npu:0"``.
-        offset: distance of the first element from the storage's start, in elements.
+        offset: distance of the first element from the storage's start, in elements; 0 where nobody
+            asked.
         memory: what addresses count from (0: the address space; else a storage), and the first
             element's address; None where nobody asked or there is no memory.
         itemsize: bytes of one element; 0 where nobody asked.
@@ -74,10 +75,17 @@ class TensorFacts:
             strides=tensor.stride(),
             dtype=str(tensor.dtype).removeprefix("torch."),
             device=str(tensor.device),
-            offset=tensor.storage_offset(),
+            offset=tensor.storage_offset() if located else 0,
             memory=_memory_of(tensor) if located else None,
             itemsize=tensor.element_size() if located else 0,
         )
+
+
+def is_traced() -> bool:
+    """Say whether a compiler traces this very code, which then has no addresses to offer."""
+    import torch
+
+    return torch.compiler.is_dynamo_compiling()
 
 
 def _memory_of(tensor: Any) -> tuple[int, int] | None:
@@ -175,7 +183,7 @@ class Domain:
         return None
 
     def check(self, implementation: str, /, **arguments: Any) -> None:
-        """Check real arguments.
+        """Check arguments; while a compiler traces the caller, all but where in memory they lie.
 
         Args:
             implementation: full name, for the message.
@@ -186,7 +194,7 @@ class Domain:
         """
         violation = self._wrong_type(arguments)
         if violation is None:
-            located = any(clause.needs_memory for clause in self.clauses)
+            located = any(clause.needs_memory for clause in self.clauses) and not is_traced()
             facts = {
                 name: TensorFacts.of(value, located=located) if name in self.tensors else value
                 for name, value in arguments.items()

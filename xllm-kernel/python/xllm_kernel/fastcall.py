@@ -1,7 +1,7 @@
 """The two-faced callable: a C builtin for plain eager tensors around an operator for all else.
 
 The builtins read the framework's own structures, so they are built for one exact version of it and
-of Python, and are optional. Knows no operator.
+of Python, and are optional; so is what refuses derivatives beside them. Knows no operator.
 """
 
 from __future__ import annotations
@@ -36,18 +36,46 @@ def bind(overload: Any) -> Callable[..., Any]:
         ArtifactError: where builtins were built, but not from these sources, or for another
             framework or Python.
     """
-    spec = importlib.util.find_spec(MARKER)
-    if spec is None or spec.origin is None:
+    built = _built()
+    if built is None:
         return overload  # type: ignore[no-any-return]
-    manifest = _read(spec).MANIFEST
+    native, digest = built
     name: str = overload.name().partition("::")[2]
-    native = _load(manifest, Path(spec.origin).parent)
-    key = (manifest["library_sha256"], name)
+    key = (digest, name)
     if key not in _bound:
         builtin = native.bind(name, overload)
         _let_tracers_see(overload, builtin)
         _bound[key] = builtin
     return _bound[key]
+
+
+def refuse_derivatives(name: str, who: str) -> bool:
+    """Make an operator refuse calls that want a derivative; ``derivatives`` has the words.
+
+    Args:
+        name: the operator's, inside the package's namespace.
+        who: operation and implementation, for messages.
+
+    Returns:
+        False, having done nothing, where no builtins were built.
+
+    Raises:
+        ArtifactError: as ``bind``.
+    """
+    built = _built()
+    if built is None:
+        return False
+    built[0].refuse_derivatives(name, who)
+    return True
+
+
+def _built() -> tuple[Any, str] | None:
+    """Load what was built and return it with its digest; None where nothing was."""
+    spec = importlib.util.find_spec(MARKER)
+    if spec is None or spec.origin is None:
+        return None
+    manifest = _read(spec).MANIFEST
+    return _load(manifest, Path(spec.origin).parent), manifest["library_sha256"]
 
 
 def _read(spec: importlib.machinery.ModuleSpec) -> Any:

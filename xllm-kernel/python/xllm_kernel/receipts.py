@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from types import BuiltinFunctionType
 
 from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
 
 
@@ -37,7 +38,7 @@ class Receipt:
         execution_modes: modes it supports.
         priority: its priority.
         input_domain: what it accepts.
-        guarantees: what it promises beyond the contract.
+        guarantees: what it promises beyond the contract, as ``name: sentence``.
         build: what was loaded for it.
         entry: what the bound callable is.
         generation: number of the publication.
@@ -71,7 +72,7 @@ class Receipt:
             execution_modes=spec.execution_modes,
             priority=spec.priority,
             input_domain=spec.input_domain,
-            guarantees=spec.guarantees,
+            guarantees=tuple(f"{name}: {GUARANTEES[name]}" for name in spec.guarantees),
             build=spec.build,
             entry=_entry(plan.function),
             generation=plan.generation,

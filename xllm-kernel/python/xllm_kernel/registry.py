@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from xllm_kernel.errors import ConfigurationError, ContractError
+from xllm_kernel.guarantees import GUARANTEES
 
 if TYPE_CHECKING:
     from xllm_kernel.domain import Domain
@@ -55,7 +56,7 @@ class KernelSpec:
         solution: short name by which an override may choose it.
         priority: the highest wins; equal priorities go by name.
         domain: executable form of ``input_domain``; None where a vendor checks its own operator.
-        guarantees: what it promises beyond the contract.
+        guarantees: names of what it promises beyond the contract; see ``guarantees``.
         build: what was loaded for it: level, digest, compiler; empty where nothing was built.
     """
 
@@ -276,7 +277,7 @@ def register_kernel(
         solution: short name for overrides.
         priority: the highest wins.
         domain: executable form of ``input_domain``.
-        guarantees: promises beyond the contract.
+        guarantees: names of promises beyond the contract.
         build: what was loaded for it.
 
     Returns:
@@ -318,6 +319,13 @@ def _check_declaration(who: str, spec: KernelSpec, function: KernelFunction) -> 
         value = getattr(spec, field)
         if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
             raise ConfigurationError(f"{who}: {field} must be a tuple of strings, got {value!r}")
+    unknown = [name for name in spec.guarantees if name not in GUARANTEES]
+    if unknown or len(set(spec.guarantees)) < len(spec.guarantees):
+        raise ConfigurationError(
+            f"{who}: guarantees must be different ones of {', '.join(GUARANTEES)}, got "
+            f"{', '.join(unknown or spec.guarantees)}; what has no name is not tried, so it is no "
+            "guarantee"
+        )
     if not isinstance(spec.contract, OpContract):
         raise ConfigurationError(f"{who}: contract must be an OpContract, got {spec.contract!r}")
     if not spec.execution_modes:

@@ -8,7 +8,7 @@ from xllm_kernel import register_kernel
     name="cpu.plain.affine",
     contract=affine.CONTRACT,
     device="cpu",
-    execution_modes=("eager", "graph"),
+    execution_modes=("eager", "graph", "compile"),
     input_domain="at most 1000 values",
     solution="plain",
 )

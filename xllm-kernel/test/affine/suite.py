@@ -60,6 +60,9 @@ class Suite:
             for n in args.sizes
         ]
 
+    def trials(self, args):
+        return []
+
     def prepare(self, device, mode, implementation):
         return bind(self.operation, device, mode, implementation)
 

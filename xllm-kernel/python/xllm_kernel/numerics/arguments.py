@@ -32,7 +32,7 @@ class Request:
         revision: source revision to record, or None.
         output: path of the JSON report, or None for none.
         options: all parsed options; the suite and the command read their own.
-        command: the command line, as given.
+        arguments: the command line's, as given.
     """
 
     kind: str
@@ -45,7 +45,12 @@ class Request:
     revision: str | None
     output: Path | None
     options: argparse.Namespace
-    command: tuple[str, ...]
+    arguments: tuple[str, ...]
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The command line."""
+        return ("python", "-m", f"xllm_kernel.{self.kind}", *self.arguments)
 
 
 def positive(text: str) -> int:
@@ -105,7 +110,7 @@ def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None)
         revision=args.revision,
         output=args.output,
         options=args,
-        command=("python", "-m", f"xllm_kernel.{kind}", *argv),
+        arguments=tuple(argv),
     )
 
 

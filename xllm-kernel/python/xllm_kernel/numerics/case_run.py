@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from xllm_kernel.errors import KernelError
+from xllm_kernel.errors import ConfigurationError, KernelError
 from xllm_kernel.numerics.compare import shares_storage
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
@@ -234,7 +234,7 @@ def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None
     try:
         yield
     except RAISED as error:
-        crashed &= not isinstance(error, MeasurementError)
+        crashed &= not isinstance(error, (MeasurementError, ConfigurationError))
         raise CaseEndedError("error", stage, _describe(error), crashed) from error
     finally:
         row.add_duration(key, time.perf_counter() - begin)

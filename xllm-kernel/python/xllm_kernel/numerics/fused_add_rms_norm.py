@@ -5,7 +5,9 @@ Imports PyTorch only when a case is prepared. References live in ``rms_norm_refe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.rms_norm_family import (
     FamilyCase,
@@ -13,9 +15,13 @@ from xllm_kernel.numerics.rms_norm_family import (
     expect_norm,
     expect_sum,
     judge_with,
+    part,
 )
 from xllm_kernel.numerics.suite import PreparedCase
 from xllm_kernel.registry import PreparedKernel
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,17 @@ class FusedAddRmsNormCase(FamilyCase):
         )
 
 
+def _parts(plan: PreparedKernel, arguments: Mapping[str, Any]) -> list[torch.Tensor]:
+    from xllm_kernel.numerics.rms_norm_reference import rounded_sum
+
+    total = rounded_sum(arguments["input"], arguments["residual"])
+    return [part(plan, "rms_norm")(total, arguments["weight"], arguments["eps"]), total]
+
+
 SUITE = FamilySuite(
     operation="fused_add_rms_norm",
     implementations=("cpu.simd.fused_add_rms_norm", "cpu.torch.fused_add_rms_norm"),
     case=FusedAddRmsNormCase,
     tensors=("input", "residual", "weight"),
+    parts=_parts,
 )

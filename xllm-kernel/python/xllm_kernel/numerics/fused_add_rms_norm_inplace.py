@@ -5,7 +5,9 @@ Imports PyTorch only when a case is prepared. References live in ``rms_norm_refe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.rms_norm_family import (
     FamilyCase,
@@ -14,9 +16,13 @@ from xllm_kernel.numerics.rms_norm_family import (
     expect_sum,
     judge_with,
     must_change,
+    part,
 )
 from xllm_kernel.numerics.suite import PreparedCase, Reset
 from xllm_kernel.registry import PreparedKernel
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,11 @@ class FusedAddRmsNormInplaceCase(FamilyCase):
         )
 
 
+def _parts(plan: PreparedKernel, arguments: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:
+    norm, total = part(plan, "fused_add_rms_norm")(*arguments.values())
+    return norm, total
+
+
 SUITE = FamilySuite(
     operation="fused_add_rms_norm_inplace",
     implementations=(
@@ -52,4 +63,5 @@ SUITE = FamilySuite(
     ),
     case=FusedAddRmsNormInplaceCase,
     tensors=("input", "residual", "weight"),
+    parts=_parts,
 )

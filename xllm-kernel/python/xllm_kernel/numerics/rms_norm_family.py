@@ -17,8 +17,8 @@ from xllm_kernel.domain import FLOAT32_MAX, TensorFacts
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.numerics.binding import bind
 from xllm_kernel.numerics.captured import Recording, recordings
-from xllm_kernel.numerics.suite import PreparedCase
-from xllm_kernel.registry import PreparedKernel
+from xllm_kernel.numerics.suite import NotTriedError, PreparedCase, Trial
+from xllm_kernel.registry import KernelFunction, KernelRegistry, PreparedKernel
 
 if TYPE_CHECKING:
     import torch
@@ -39,7 +39,11 @@ _DEFAULTS: Mapping[str, Any] = {
 # A quarter of an ULP lets nothing pass but that value, beside a power of two too.
 EXACT_FACTOR = 0.5
 
+# Of trials: rows for several threads, and a last vector that is not full.
+_TRIAL_SHAPE = (300, 513)
+
 Inputs = tuple["torch.Tensor", ...]
+Parts = Callable[[PreparedKernel, Mapping[str, Any]], Sequence["torch.Tensor"]]
 Judge = Callable[[Callable[[], object]], dict[str, Any]]
 
 
@@ -173,6 +177,21 @@ def judge_with(
     return validate
 
 
+def part(plan: PreparedKernel, operation: str) -> KernelFunction:
+    """Return another operation's bound callable, by the same solution.
+
+    Raises:
+        NotTriedError: where another solution is bound to it.
+    """
+    other = KernelRegistry.get().prepared(operation)
+    if other.spec.solution != plan.spec.solution:
+        raise NotTriedError(
+            f"{operation} is bound to {other.spec.name}, another solution than {plan.spec.name}; "
+            "remove its override"
+        )
+    return other.function
+
+
 def must_change(expected: Expected, now: torch.Tensor) -> bool:
     """Say whether an honest kernel cannot leave a tensor as it is."""
     reference, now = expected.reference, now.cpu().double()
@@ -188,6 +207,8 @@ class FamilySuite:
         implementations: tuple[str, ...],
         case: type[FamilyCase],
         tensors: tuple[str, ...],
+        written: tuple[str, ...] = (),
+        parts: Parts | None = None,
     ) -> None:
         """Take what differs between the operations.
 
@@ -196,9 +217,12 @@ class FamilySuite:
             implementations: full names.
             case: makes a case of inputs.
             tensors: names of the tensors that cases are made of; all but the weight like the input.
+            written: those before them in a call that are only written, like the input.
+            parts: as a trial's.
         """
         self.operation, self.implementations = operation, implementations
         self._case, self._tensors = case, tensors
+        self._written, self._parts = written, parts
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that choose shapes, dtypes and data."""
@@ -230,9 +254,42 @@ class FamilySuite:
             for width in chosen["widths"]
         ]
 
+    def trials(self, args: argparse.Namespace) -> list[Trial]:
+        """Return a trial for each dtype."""
+        return [self._trial(dtype) for dtype in args.dtypes or _DEFAULTS["dtypes"]]
+
     def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
         """Bind the implementation through the worker's initializer."""
         return bind(self.operation, device, mode, implementation)
+
+    def _trial(self, dtype: str) -> Trial:
+        rows, width = _TRIAL_SHAPE
+
+        def make() -> dict[str, Any]:
+            import torch
+
+            eps, seed = _DEFAULTS["eps"], _DEFAULTS["seed"]
+            made = self._generated(dtype, rows, width, eps, seed).make()
+            blank = torch.zeros(rows, width, dtype=made[0].dtype)
+            written = {name: blank.clone() for name in self._written}
+            return {**written, **dict(zip(self._tensors, made, strict=True)), "eps": eps}
+
+        def subnormal() -> dict[str, Any]:
+            # With eps 1 and squares that vanish beside it, a norm is its row; a sum of two values
+            # below a quarter of the least normal one is subnormal, too.
+            import torch
+
+            arguments = make()
+            least = torch.finfo(getattr(torch, dtype)).smallest_normal
+            for name in self._tensors:
+                arguments[name] = (arguments[name].float().abs().clamp(0.25, 3.5) / 16).to(
+                    arguments[name].dtype
+                ) * least
+            arguments["weight"].fill_(1.0)
+            return arguments | {"eps": 1.0}
+
+        rowwise = tuple(name for name in (*self._written, *self._tensors) if name != "weight")
+        return Trial(dtype, rowwise, make, subnormal, self._parts)
 
     def _generated(self, dtype: str, rows: int, width: int, eps: float, seed: int) -> FamilyCase:
         def make() -> Inputs:

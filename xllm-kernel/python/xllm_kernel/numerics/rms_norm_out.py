@@ -5,16 +5,22 @@ Imports PyTorch only when a case is prepared. References live in ``rms_norm_refe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.rms_norm_family import (
     FamilyCase,
     FamilySuite,
     expect_norm,
     judge_with,
+    part,
 )
 from xllm_kernel.numerics.suite import PreparedCase, Reset
 from xllm_kernel.registry import PreparedKernel
+
+if TYPE_CHECKING:
+    import torch
 
 # Sixteen or thirty-two bits of ones: a NaN in every dtype here, and not one that a kernel writes.
 _POISON = 0xFF
@@ -49,9 +55,16 @@ class RmsNormOutCase(FamilyCase):
         )
 
 
+def _parts(plan: PreparedKernel, arguments: Mapping[str, Any]) -> list[torch.Tensor]:
+    norm = part(plan, "rms_norm")
+    return [norm(arguments["input"], arguments["weight"], arguments["eps"])]
+
+
 SUITE = FamilySuite(
     operation="rms_norm_out",
     implementations=("cpu.simd.rms_norm_out", "cpu.torch.rms_norm_out"),
     case=RmsNormOutCase,
     tensors=("input", "weight"),
+    written=("output",),
+    parts=_parts,
 )

@@ -6,11 +6,14 @@ The runners never look at an operator's arguments; everything they need is behin
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from xllm_kernel.registry import PreparedKernel
+
+if TYPE_CHECKING:
+    import torch
 
 ZeroArgument = Callable[[], object]
 
@@ -52,6 +55,32 @@ class PreparedCase:
     reset: Reset | None = None
 
 
+class NotTriedError(Exception):
+    """A guarantee cannot be tried here; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Arguments on which stated guarantees are tried, enough rows for several threads.
+
+    Attributes:
+        name: tells the trials of a suite apart, e.g. the dtype.
+        rows: names of the arguments whose first dimension counts rows, as every result's does.
+        make: returns all arguments by name, in the order of the call, the same at each call:
+            tensors on the CPU, and numbers.
+        subnormal: likewise, of arguments whose exact results are all subnormal.
+        parts: computes the results from simpler operations by the implementation's own solution,
+            in the order of what is returned and then of what the contract mutates; None where
+            there are none. Raises NotTriedError where another solution is bound to them.
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    make: Callable[[], dict[str, Any]]
+    subnormal: Callable[[], dict[str, Any]]
+    parts: Callable[[PreparedKernel, Mapping[str, Any]], Sequence[torch.Tensor]] | None = None
+
+
 class KernelCase(Protocol):
     """One logical case, described without any tensor."""
 
@@ -90,6 +119,9 @@ class OperationSuite(Protocol):
         Raises:
             ConfigurationError: for options that make no sense.
         """
+
+    def trials(self, args: argparse.Namespace) -> Iterable[Trial]:
+        """Return what guarantees are tried on; asked only where an implementation states some."""
 
     def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
         """Load an implementation and return its plan; ``binding.bind`` does that."""

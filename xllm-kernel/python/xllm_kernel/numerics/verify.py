@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
-from xllm_kernel.numerics import render
+from xllm_kernel.numerics import guarantee_rows, render
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
 from xllm_kernel.numerics.report import Report, Row
@@ -128,6 +128,24 @@ def _execute(
         finally:
             progress.clear()
             report.write(render.markdown(report, columns))
+    if stage is None and report.coverage()["passed"]:
+        crashed |= _try_guarantees(request, report, columns, plan)
+    return crashed
+
+
+def _try_guarantees(
+    request: Request, report: Report, columns: render.Columns, plan: PreparedKernel
+) -> bool:
+    """Add a row for each stated guarantee; return whether the implementation raised in one."""
+    added = guarantee_rows.rows(request, plan)
+    report.rows += added
+    progress = render.Progress(len(added), sys.stderr)
+    crashed = False
+    for row in added:
+        progress.show(row.case_id)
+        crashed |= guarantee_rows.fill_in(row, request, plan)
+        progress.clear()
+        report.write(render.markdown(report, columns))
     return crashed
 
 

@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel import artifacts
+from xllm_kernel.domain import is_traced
 from xllm_kernel.errors import ConfigurationError, DomainError
 
 if TYPE_CHECKING:
     import torch
 
-# A row's result depends on that row and the shared arguments alone, in the default floating-point
-# environment: a process that flushes subnormals may flush them on some threads and not on others.
+# Of an operation on rows: a row's result depends on that row and the shared arguments alone.
 ROW_GUARANTEES = (
-    "a row's bits do not depend on the other rows, their number or the row's place",
-    "a row's bits do not depend on the number of threads",
-    "a row's bits do not depend on strides or on the alignment of its address",
-    "bits do not depend on the SIMD level",
-    "repeated calls give the same bits",
-    "subnormal values are kept, unless the process flushes them",
-    "every NaN of an output is the positive quiet NaN without payload",
+    "batch_invariant",
+    "thread_invariant",
+    "layout_invariant",
+    "level_invariant",
+    "repeatable",
+    "subnormals_kept",
+    "canonical_nan",
 )
 
 
@@ -67,6 +67,8 @@ def load_kernels(who: str) -> tuple[str, ...]:
 def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
     """Refuse to write to inference tensors outside of inference mode, as PyTorch itself does.
 
+    A compiler that traces the caller cannot ask: there PyTorch's own operators have the word.
+
     Args:
         who: operation and implementation, for the message.
         **tensors: those that are written, by argument name, in the order of the checks.
@@ -76,6 +78,8 @@ def refuse_inference_tensors(who: str, **tensors: torch.Tensor) -> None:
     """
     import torch
 
+    if is_traced():
+        return
     for name, tensor in tensors.items():
         if tensor.is_inference() and not torch.is_inference_mode_enabled():
             raise DomainError(

@@ -12,13 +12,14 @@ from typing import Any
 
 from xllm_kernel.errors import DependencyAbsentError
 from xllm_kernel.platforms.captured import Captured, eager
+from xllm_kernel.platforms.compiled import compiled
 
 
 class CpuPlatform:
     """PyTorch on the processor."""
 
     name = "cpu"
-    execution_modes: tuple[str, ...] = ("eager",)
+    execution_modes: tuple[str, ...] = ("eager", "compile")
     evidence = "cpu"
 
     def require(self) -> None:
@@ -47,8 +48,13 @@ class CpuPlatform:
         }
 
     def capture(self, function: Callable[[], Any], mode: str) -> Captured:
-        """Return the function as an eager unit; the processor has no graph mode."""
-        return eager(function)
+        """Prepare one call: eager as it is, ``compile`` as ``torch.compile`` makes it.
+
+        Equal calls in one graph might be merged, so a unit of ``compile`` is one call, too.
+        """
+        if mode == "eager":
+            return eager(function)
+        return eager(compiled(function))
 
     def measure(
         self, captured: Captured, iterations: int, clock: Callable[[], int]

@@ -6,7 +6,7 @@ import torch
 
 from xllm_kernel import register_kernel
 from xllm_kernel.custom_ops import register_custom_op
-from xllm_kernel.ops.backend_support import ROW_GUARANTEES, load_kernels, refuse_gradients
+from xllm_kernel.ops.backend_support import ROW_GUARANTEES, load_kernels
 from xllm_kernel.ops.fused_add_rms_norm_inplace import FUSED_ADD_RMS_NORM_INPLACE_CONTRACT
 from xllm_kernel.ops.fused_add_rms_norm_inplace.domain import SIMD_DOMAIN
 
@@ -17,7 +17,6 @@ _WHO = f"fused_add_rms_norm_inplace [{_NAME}]"
 def _fake(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
     """Make the bridge's own checks; nothing is returned."""
     SIMD_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
-    refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
 
 
 _BUILD = load_kernels(_WHO)
@@ -26,14 +25,11 @@ fused_add_rms_norm_inplace = register_kernel(
     name=_NAME,
     contract=FUSED_ADD_RMS_NORM_INPLACE_CONTRACT,
     device="cpu",
-    execution_modes=("eager",),
+    execution_modes=("eager", "compile"),
     input_domain=SIMD_DOMAIN.text,
     solution="simd",
     priority=10,
     domain=SIMD_DOMAIN,
-    guarantees=(
-        *ROW_GUARANTEES,
-        "bits are those of the form that returns fresh outputs",
-    ),
+    guarantees=(*ROW_GUARANTEES, "equals_parts"),
     build=_BUILD,
-)(register_custom_op("simd_fused_add_rms_norm_inplace", fake_impl=_fake))
+)(register_custom_op("simd_fused_add_rms_norm_inplace", fake_impl=_fake, no_derivatives=_WHO))
