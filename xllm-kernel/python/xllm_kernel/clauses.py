@@ -52,19 +52,21 @@ class DtypeIn(Clause):
 
 @dataclass(frozen=True, slots=True)
 class SameDtype(Clause):
-    """Two tensors share a dtype."""
+    """Two tensors share a dtype, or the first has the one that is always accepted."""
 
     other: str
+    always: str | None = None
 
     def _label(self) -> str:
         return "dtype"
 
     def _must(self) -> str:
-        return f"{self.argument}.dtype must equal {self.other}.dtype"
+        either = f"be {self.always} or " if self.always else ""
+        return f"{self.argument}.dtype must {either}equal {self.other}.dtype"
 
     def _violated_by(self, facts: Facts) -> str | None:
         dtype, wanted = facts[self.argument].dtype, facts[self.other].dtype
-        return None if dtype == wanted else f" ({wanted}), got {dtype}"
+        return None if dtype in (wanted, self.always) else f" ({wanted}), got {dtype}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xllm_kernel.domain import FLOAT32_MAX, TensorFacts
 from xllm_kernel.errors import ConfigurationError
@@ -31,6 +31,7 @@ _DEFAULTS: Mapping[str, Any] = {
     "rows": (1, 16, 128, 4096),
     "widths": (512, 2048, 6144),
     "dtypes": ("bfloat16", "float16"),
+    "weight_dtypes": ("same",),
     "eps": 1e-5,
     "seed": 5309,
 }
@@ -231,6 +232,8 @@ class FamilySuite:
         add("--rows", type=int, nargs="+", metavar="N", help=_help("numbers of rows", "rows"))
         add("--widths", type=int, nargs="+", metavar="N", help=_help("row lengths", "widths"))
         add("--dtypes", choices=DTYPES, nargs="+", help=_help("dtypes", "dtypes"))
+        shown = _help("the weight's: the input's own, or float32", "weight_dtypes")
+        add("--weight-dtypes", choices=("same", "float32"), nargs="+", help=shown)
         add("--eps", type=float, help=_help("added to the mean square", "eps"))
         add("--seed", type=int, help=_help("seed of the inputs", "seed"))
         add("--inputs", type=Path, metavar="DIR", help="take inputs recorded from a model instead")
@@ -248,28 +251,30 @@ class FamilySuite:
         chosen = {n: getattr(args, n) if n in given else _DEFAULTS[n] for n in _DEFAULTS}
         _check(chosen)
         return [
-            self._generated(dtype, rows, width, chosen["eps"], chosen["seed"])
-            for dtype in chosen["dtypes"]
+            self._generated(dtypes, rows, width, chosen["eps"], chosen["seed"])
+            for dtypes in _pairs(chosen["dtypes"], chosen["weight_dtypes"])
             for rows in chosen["rows"]
             for width in chosen["widths"]
         ]
 
     def trials(self, args: argparse.Namespace) -> list[Trial]:
         """Return a trial for each dtype."""
-        return [self._trial(dtype) for dtype in args.dtypes or _DEFAULTS["dtypes"]]
+        dtypes = args.dtypes or _DEFAULTS["dtypes"]
+        weights = args.weight_dtypes or _DEFAULTS["weight_dtypes"]
+        return [self._trial(pair) for pair in _pairs(dtypes, weights)]
 
     def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
         """Bind the implementation through the worker's initializer."""
         return bind(self.operation, device, mode, implementation)
 
-    def _trial(self, dtype: str) -> Trial:
+    def _trial(self, dtypes: _Dtypes) -> Trial:
         rows, width = _TRIAL_SHAPE
 
         def make() -> dict[str, Any]:
             import torch
 
             eps, seed = _DEFAULTS["eps"], _DEFAULTS["seed"]
-            made = self._generated(dtype, rows, width, eps, seed).make()
+            made = self._generated(dtypes, rows, width, eps, seed).make()
             blank = torch.zeros(rows, width, dtype=made[0].dtype)
             written = {name: blank.clone() for name in self._written}
             return {**written, **dict(zip(self._tensors, made, strict=True)), "eps": eps}
@@ -280,7 +285,7 @@ class FamilySuite:
             import torch
 
             arguments = make()
-            least = torch.finfo(getattr(torch, dtype)).smallest_normal
+            least = torch.finfo(getattr(torch, dtypes.rows)).smallest_normal
             for name in self._tensors:
                 arguments[name] = (arguments[name].float().abs().clamp(0.25, 3.5) / 16).to(
                     arguments[name].dtype
@@ -289,20 +294,22 @@ class FamilySuite:
             return arguments | {"eps": 1.0}
 
         rowwise = tuple(name for name in (*self._written, *self._tensors) if name != "weight")
-        return Trial(dtype, rowwise, make, subnormal, self._parts)
+        return Trial(dtypes.name, rowwise, make, subnormal, self._parts)
 
-    def _generated(self, dtype: str, rows: int, width: int, eps: float, seed: int) -> FamilyCase:
+    def _generated(
+        self, dtypes: _Dtypes, rows: int, width: int, eps: float, seed: int
+    ) -> FamilyCase:
         def make() -> Inputs:
             import torch
 
             generator = torch.Generator().manual_seed(seed)
-            kind = getattr(torch, dtype)
+            kinds = {"weight": getattr(torch, dtypes.weight)}
             # Input and weight first: the same data in every suite of the family.
             order = ("input", "weight", *(n for n in self._tensors if n not in ("input", "weight")))
             made = {
                 name: torch.randn(
                     (width,) if name == "weight" else (rows, width), generator=generator
-                ).to(kind)
+                ).to(kinds.get(name, getattr(torch, dtypes.rows)))
                 for name in order
             }
             return tuple(made[name] for name in self._tensors)
@@ -310,12 +317,18 @@ class FamilySuite:
         # The default eps goes without saying; another one makes another case.
         suffix = "" if eps == _DEFAULTS["eps"] else f"/eps{eps:g}"
         return self._case(
-            case_id=f"{self.operation}/{dtype}/{rows}x{width}/seed{seed}{suffix}",
-            parameters={"dtype": dtype, "rows": rows, "width": width, "eps": eps, "seed": seed},
+            case_id=f"{self.operation}/{dtypes.name}/{rows}x{width}/seed{seed}{suffix}",
+            parameters={
+                "dtype": dtypes.name,
+                "rows": rows,
+                "width": width,
+                "eps": eps,
+                "seed": seed,
+            },
             shape=(rows, width),
             weight_shape=(width,),
-            dtype=dtype,
-            weight_dtype=dtype,
+            dtype=dtypes.rows,
+            weight_dtype=dtypes.weight,
             eps=eps,
             make=make,
         )
@@ -349,6 +362,24 @@ class FamilySuite:
             eps=eps,
             make=make,
         )
+
+
+class _Dtypes(NamedTuple):
+    """Of the rows and of their weight."""
+
+    rows: str
+    weight: str
+
+    @property
+    def name(self) -> str:
+        """Both, the latter only where it differs."""
+        return self.rows if self.weight == self.rows else f"{self.rows}_by_{self.weight}"
+
+
+def _pairs(dtypes: Sequence[str], weights: Sequence[str]) -> list[_Dtypes]:
+    """Return each pair once, in the order of the options."""
+    pairs = (_Dtypes(d, d if w == "same" else w) for w in weights for d in dtypes)
+    return list(dict.fromkeys(pairs))
 
 
 def _dense_strides(tensor: torch.Tensor) -> tuple[int, ...]:

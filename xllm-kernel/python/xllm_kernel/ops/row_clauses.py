@@ -19,7 +19,7 @@ ROWS_AND_WEIGHT: tuple[Clause, ...] = (
     Rank("input", 1),
     DtypeIn("input", ("float32", "float16", "bfloat16")),
     Rank("weight", 1, exact=True),
-    SameDtype("weight", "input"),
+    SameDtype("weight", "input", always="float32"),
     Extent("input", -1, "width", 1),
     SameExtent("weight", 0, "input", -1, "width"),
     DeviceIs("input", "cpu"),

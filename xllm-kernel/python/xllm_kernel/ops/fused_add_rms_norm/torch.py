@@ -9,6 +9,7 @@ from xllm_kernel.custom_ops import register_custom_op
 from xllm_kernel.domain import is_traced
 from xllm_kernel.ops.fused_add_rms_norm import FUSED_ADD_RMS_NORM_CONTRACT
 from xllm_kernel.ops.fused_add_rms_norm.domain import TORCH_DOMAIN
+from xllm_kernel.ops.rms_norm.by_torch import normalise
 
 _NAME = "cpu.torch.fused_add_rms_norm"
 _WHO = f"fused_add_rms_norm [{_NAME}]"
@@ -19,7 +20,7 @@ def _compute(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     TORCH_DOMAIN.check(_NAME, input=input, residual=residual, weight=weight, eps=eps)
     total = torch.add(input, residual).contiguous()
-    return torch.nn.functional.rms_norm(total, weight.shape, weight, eps), total
+    return normalise(total, weight, eps), total
 
 
 def _fake(

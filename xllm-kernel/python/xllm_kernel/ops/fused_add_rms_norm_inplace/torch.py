@@ -10,6 +10,7 @@ from xllm_kernel.domain import is_traced
 from xllm_kernel.ops.backend_support import refuse_gradients, refuse_inference_tensors
 from xllm_kernel.ops.fused_add_rms_norm_inplace import FUSED_ADD_RMS_NORM_INPLACE_CONTRACT
 from xllm_kernel.ops.fused_add_rms_norm_inplace.domain import TORCH_DOMAIN
+from xllm_kernel.ops.rms_norm.by_torch import normalise
 
 _NAME = "cpu.torch.fused_add_rms_norm_inplace"
 _WHO = f"fused_add_rms_norm_inplace [{_NAME}]"
@@ -20,7 +21,7 @@ def _compute(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, 
     refuse_gradients(_WHO, input=input, residual=residual, weight=weight)
     refuse_inference_tensors(_WHO, input=input, residual=residual)
     residual.add_(input)
-    input.copy_(torch.nn.functional.rms_norm(residual, weight.shape, weight, eps))
+    input.copy_(normalise(residual, weight, eps))
 
 
 def _fake(input: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor, eps: float) -> None:

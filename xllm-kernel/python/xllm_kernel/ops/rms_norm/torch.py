@@ -7,6 +7,7 @@ import torch
 from xllm_kernel import register_kernel
 from xllm_kernel.domain import FLOAT32_MAX
 from xllm_kernel.ops.rms_norm import RMS_NORM_CONTRACT
+from xllm_kernel.ops.rms_norm.by_torch import normalise
 from xllm_kernel.ops.rms_norm.domain import TORCH_DOMAIN
 
 _NAME = "cpu.torch.rms_norm"
@@ -30,7 +31,7 @@ def rms_norm(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Ten
     """
     if not _plainly_inside(input, weight, eps):
         TORCH_DOMAIN.check(_NAME, input=input, weight=weight, eps=eps)
-    return torch.nn.functional.rms_norm(input, weight.shape, weight, eps)
+    return normalise(input, weight, eps)
 
 
 def _plainly_inside(input: torch.Tensor, weight: torch.Tensor, eps: float) -> bool:
@@ -43,7 +44,7 @@ def _plainly_inside(input: torch.Tensor, weight: torch.Tensor, eps: float) -> bo
         and isinstance(weight, torch.Tensor)
         and type(eps) is float
         and input.dtype in _DTYPES
-        and weight.dtype is input.dtype
+        and (weight.dtype is input.dtype or weight.dtype is torch.float32)
         and weight.dim() == 1
         and input.dim() >= 1
         and 0 < weight.shape[0] == input.shape[-1]
