@@ -110,7 +110,8 @@ PyObject* guarded(PyObject* overload, PyObject* const* values,
   if (is_plain_thread()) {
     try {
       PyObject* result = kFast(values, positional, keywords);
-      if (result != nullptr) return result;
+      // An error that Python set is the result.
+      if (result != nullptr || PyErr_Occurred() != nullptr) return result;
     } catch (...) {
       // Out of memory, or a storage that refuses access: the operator says it.
       PyErr_Clear();

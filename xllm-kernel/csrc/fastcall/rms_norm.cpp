@@ -1,61 +1,64 @@
-// simd_rms_norm for plain tensors. Checks no argument by itself: what the C++
-// API refuses, the operator refuses in its own words.
+// simd_rms_norm and simd_rms_norm_out for plain tensors. Check no argument by
+// themselves: what the C++ API refuses, the operators refuse in their own
+// words.
 #include "xllm_kernel/rms_norm.h"
 
-#include <ATen/EmptyTensor.h>
-
 #include "fastcall/guard.h"
-#include "torch/threads.h"
+#include "fastcall/operands.h"
 
 namespace xllm_kernel::fastcall {
 
 namespace {
 
-Signature signature{.names = {"input", "weight", "eps"}};
+Signature fresh_signature{.names = {"input", "weight", "eps"}};
+Signature out_signature{.names = {"output", "input", "weight", "eps"}};
 
-// Work that may take more than one thread; other Python threads run meanwhile,
-// and whatever they drop, `held` keeps.
-Status run_long(const std::array<at::Tensor, 2>& /*held*/,
-                const MutableTensorView& to, const TensorView& from,
-                const TensorView& by, double eps) {
-  const WithoutGil released;
-  return rms_norm(to, from, by, eps, bridge::torch_threads());
-}
-
-PyObject* call(PyObject* const* values, Py_ssize_t positional,
-               PyObject* keywords) {
-  std::array<PyObject*, kMaxParameters> scratch;
-  PyObject* const* given =
-      arguments(signature, values, positional, keywords, &scratch);
-  if (given == nullptr) return nullptr;
-  const at::Tensor* input = plain_tensor(given[0]);
-  const at::Tensor* weight = plain_tensor(given[1]);
+PyObject* fresh(PyObject* const* values, Py_ssize_t positional,
+                PyObject* keywords) {
+  const Arguments given(fresh_signature, values, positional, keywords);
+  Read input;
+  Read weight;
   double eps = 0;
-  DType dtype{};
-  DType weight_dtype{};
-  if (input == nullptr || weight == nullptr || !plain_float(given[2], &eps) ||
-      !kernel_dtype(input->scalar_type(), &dtype) ||
-      !kernel_dtype(weight->scalar_type(), &weight_dtype)) {
+  if (!given.complete() || !input.from(given[0]) || !weight.from(given[1]) ||
+      !plain_float(given[2], &eps)) {
     return nullptr;
   }
-  TensorView from;
-  TensorView by;
-  if (make_view(*input, dtype, &from) != Status::kOk ||
-      make_view(*weight, weight_dtype, &by) != Status::kOk) {
-    return nullptr;
-  }
-  at::TensorBase output =
-      at::detail::empty_cpu(input->sizes(), input->scalar_type());
-  MutableTensorView to;
-  if (make_view(output, dtype, &to) != Status::kOk) return nullptr;
-  const Status status = from.elements() > kLongElements
-                            ? run_long({*input, *weight}, to, from, by, eps)
-                            : rms_norm(to, from, by, eps);
+  Fresh output;
+  if (!output.like(input)) return nullptr;
+  const Status status = run(
+      input.view.elements(),
+      [&](const Threads& threads) {
+        return rms_norm(output.view, input.view, weight.view, eps, threads);
+      },
+      input.tensor, weight.tensor);
   if (status != Status::kOk) return nullptr;
-  return THPVariable_Wrap(std::move(output));
+  return THPVariable_Wrap(std::move(output.tensor));
 }
 
-Entry entry("simd_rms_norm", guarded<call>, &signature);
+PyObject* out(PyObject* const* values, Py_ssize_t positional,
+              PyObject* keywords) {
+  const Arguments given(out_signature, values, positional, keywords);
+  Written output;
+  Read input;
+  Read weight;
+  double eps = 0;
+  if (!given.complete() || !output.from(given[0]) || !input.from(given[1]) ||
+      !weight.from(given[2]) || !plain_float(given[3], &eps)) {
+    return nullptr;
+  }
+  const Status status = run(
+      input.view.elements(),
+      [&](const Threads& threads) {
+        return rms_norm(output.view, input.view, weight.view, eps, threads);
+      },
+      output.tensor, input.tensor, weight.tensor);
+  if (status != Status::kOk) return nullptr;
+  output.count();
+  Py_RETURN_NONE;
+}
+
+Entry fresh_entry("simd_rms_norm", guarded<fresh>, &fresh_signature);
+Entry out_entry("simd_rms_norm_out", guarded<out>, &out_signature);
 
 }  // namespace
 

@@ -41,7 +41,7 @@ _DEFAULTS: Mapping[str, Any] = {
 EXACT_FACTOR = 0.5
 
 # Of trials: rows for several threads, and a last vector that is not full.
-_TRIAL_SHAPE = (300, 513)
+_TRIAL_SHAPE = (600, 513)
 
 Inputs = tuple["torch.Tensor", ...]
 Parts = Callable[[PreparedKernel, Mapping[str, Any]], Sequence["torch.Tensor"]]

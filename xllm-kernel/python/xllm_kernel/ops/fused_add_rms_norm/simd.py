@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from xllm_kernel import register_kernel
+from xllm_kernel import fastcall, register_kernel
 from xllm_kernel.custom_ops import register_custom_op
 from xllm_kernel.ops.backend_support import ROW_GUARANTEES, load_kernels
 from xllm_kernel.ops.fused_add_rms_norm import FUSED_ADD_RMS_NORM_CONTRACT
@@ -36,4 +36,8 @@ fused_add_rms_norm = register_kernel(
     domain=SIMD_DOMAIN,
     guarantees=(*ROW_GUARANTEES, "equals_parts"),
     build=_BUILD,
-)(register_custom_op("simd_fused_add_rms_norm", fake_impl=_fake, no_derivatives=_WHO))
+)(
+    fastcall.bind(
+        register_custom_op("simd_fused_add_rms_norm", fake_impl=_fake, no_derivatives=_WHO)
+    )
+)

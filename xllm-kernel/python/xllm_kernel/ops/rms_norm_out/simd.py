@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from xllm_kernel import register_kernel
+from xllm_kernel import fastcall, register_kernel
 from xllm_kernel.custom_ops import register_custom_op
 from xllm_kernel.ops.backend_support import ROW_GUARANTEES, load_kernels
 from xllm_kernel.ops.rms_norm_out import RMS_NORM_OUT_CONTRACT
@@ -32,4 +32,4 @@ rms_norm_out = register_kernel(
     domain=SIMD_DOMAIN,
     guarantees=(*ROW_GUARANTEES, "equals_parts"),
     build=_BUILD,
-)(register_custom_op("simd_rms_norm_out", fake_impl=_fake, no_derivatives=_WHO))
+)(fastcall.bind(register_custom_op("simd_rms_norm_out", fake_impl=_fake, no_derivatives=_WHO)))
