@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 SWITCHED_OFF = "switched off a processor"
+WAITED = "waited for a processor"
 OTHERS = "other processes ran"
 STOLEN = "processor time stolen"
 
@@ -22,6 +23,9 @@ _TICK_ALLOWANCE_S = 0.03
 # below; one that runs takes nearly a whole processor.
 _OTHERS_SHARE = 0.15
 _STOLEN_SHARE = 0.02
+# Of a block's time, over all threads. Waking up on an idle processor takes a few microseconds; a
+# busy one is given up after milliseconds.
+_WAITED_SHARE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,19 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How this process got on until an instant, over all its threads; only differences count.
+
+    Attributes:
+        switches: how often a thread was taken off a processor before it was done.
+        waited: seconds that threads were ready to run and did not.
+    """
+
+    switches: int
+    waited: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """How many blocks make a figure, and how long to look for them.
 
@@ -82,6 +99,15 @@ def disturbance(before: Reading, after: Reading) -> str | None:
     if others > _OTHERS_SHARE * span + _TICK_ALLOWANCE_S:
         return OTHERS
     return None
+
+
+def interruption(before: Progress, after: Progress, span: float) -> str | None:
+    """Say what kept this process from its work in a block of so many seconds, or None."""
+    if after.switches != before.switches:
+        return SWITCHED_OFF
+    # A thread that sleeps at a barrier and finds its processor taken when it is woken was not
+    # switched off; all others wait for it nevertheless.
+    return WAITED if after.waited - before.waited > _WAITED_SHARE * span else None
 
 
 def kept(blocks: Sequence[Block]) -> list[float]:

@@ -5,12 +5,13 @@ Reads only; what a reading means is decided elsewhere.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
 from pathlib import Path
 
-from peers.blocks import Reading
+from peers.blocks import Progress, Reading
 
 # Columns of the line "cpu" of /proc/stat, in ticks; "user" and "nice" contain the guests'.
 _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -44,9 +45,24 @@ def read() -> Reading:
     return Reading(at=time.monotonic(), busy=busy, own=time.process_time(), stolen=stolen)
 
 
-def involuntary_switches() -> int:
-    """Count how often any thread of this process was taken off a processor before it was done."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+def waited_seconds(folder: Path) -> float:
+    """Return how long a process's threads waited for processors; one that just ended is left out.
+
+    Args:
+        folder: the process's ``task`` folder in /proc, with a ``schedstat`` a thread: nanoseconds
+            on a processor, nanoseconds ready and waiting for one, number of turns.
+    """
+    total = 0
+    for thread in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            total += int((thread / "schedstat").read_bytes().split()[1])
+    return total / 1e9
+
+
+def progress() -> Progress:
+    """Read how this process got on until now."""
+    switches = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    return Progress(switches, waited_seconds(Path("/proc/self/task")))
 
 
 def settle() -> bool:

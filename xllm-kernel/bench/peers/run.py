@@ -165,12 +165,10 @@ def _taker(
             contender.resets_us.append(timed(reset)(1))
         if contender.calls > 1:
             contender.measure(1 + contender.calls // 8)
-        switches = machine.involuntary_switches()
+        before = machine.progress()
         us = contender.measure(contender.calls)
-        if not settled:
-            return Block(us, contender.calls, _UNSETTLED)
-        switched = machine.involuntary_switches() != switches
-        return Block(us, contender.calls, blocks.SWITCHED_OFF if switched else None)
+        dropped = blocks.interruption(before, machine.progress(), us * contender.calls / 1e6)
+        return Block(us, contender.calls, dropped if settled else _UNSETTLED)
 
     return take
 
