@@ -117,9 +117,9 @@ def test_a_library_that_does_not_load_is_named_with_the_reason() -> None:
     }
 
 
-def form_of_stubs(threads_seen: list[int]) -> Any:
+def form_of_stubs(threads_seen: list[tuple[int, int]]) -> Any:
     def right(_library: object, b: Doubled, threads: int) -> Any:
-        threads_seen.append(threads)
+        threads_seen.append((threads, torch.get_num_threads()))
         return Call(lambda: torch.mul(b.x, 2.0, out=b.out), operation.standing(b.out))
 
     def wrong(_library: object, b: Doubled, threads: int) -> Any:
@@ -134,7 +134,7 @@ def form_of_stubs(threads_seen: list[int]) -> Any:
 
 
 def test_every_library_takes_part_or_is_left_out_with_the_reason() -> None:
-    threads_seen: list[int] = []
+    threads_seen: list[tuple[int, int]] = []
     form = form_of_stubs(threads_seen)
     stub = SimpleNamespace(name="double", forms=(form,), buffers=lambda _case: Doubled())
     names = [*form.calls, "formless"]
@@ -142,7 +142,7 @@ def test_every_library_takes_part_or_is_left_out_with_the_reason() -> None:
     (group,) = run.groups(
         stub, [Case("float32", 2, 3)], dict.fromkeys(names), ceilings.of_torch, rule, 1
     )
-    assert threads_seen == [1, 2]
+    assert threads_seen == [(1, 1), (2, 2)]
     libraries = {key for key, one in group.contenders.items() if not one.ceiling}
     assert libraries == {("right", 1), ("right", 2), ("wrong on 2", 1)}
     assert libraries | set(group.left_out) == {(name, on) for name in names for on in (1, 2)}
@@ -160,6 +160,16 @@ def test_torch_passes_the_check_in_every_form(name: str, dtype: str) -> None:
         buffers = OPERATIONS[name].buffers(Case(dtype, 5, 96))
         call = form.calls["torch eager"](None, buffers, 1)
         assert check.check(call, buffers, buffers.expected()) > 0.0
+
+
+@pytest.mark.parametrize("name", sorted(OPERATIONS))
+def test_a_call_that_does_nothing_is_refused_after_one_that_was_right(name: str) -> None:
+    form = OPERATIONS[name].forms[-1]  # the one that writes to the caller's memory
+    buffers = OPERATIONS[name].buffers(Case("bfloat16", 5, 96))
+    right = form.calls["torch eager"](None, buffers, 1)
+    check.check(right, buffers, buffers.expected())
+    with pytest.raises(PeerError, match="wrong"):
+        check.check(Call(lambda: None, right.results), buffers, buffers.expected())
 
 
 @pytest.mark.parametrize("name", sorted(OPERATIONS))

@@ -46,12 +46,12 @@ def test_one_wild_sample_moves_neither_figure_nor_interval_far() -> None:
 
 
 def test_the_interval_of_two_values_is_the_binomial_one() -> None:
-    # Of 5 draws from [1, 1, 1, 9, 9], the median is 9 with probability 0.317: inside 95 %.
-    # Of 25 draws from 22 ones and 3 nines, it is so in one of 10**6: outside.
-    wide = ratios.ratio([1.0] * 3 + [9.0] * 2, [1.0] * 5, enough=5)
-    narrow = ratios.ratio([1.0] * 22 + [9.0] * 3, [1.0] * 5, enough=5)
-    assert (wide.low, wide.middle, wide.high) == (1.0, 1.0, 9.0)
-    assert (narrow.low, narrow.middle, narrow.high) == (1.0, 1.0, 1.0)
+    # A median of five draws is the rare value where three are: with chance 0.058 for one in five
+    # values and 0.010 for one in seven of seven draws. The interval leaves out 0.025 at its end.
+    inside = ratios.ratio([1.0] * 4 + [9.0], [1.0] * 5, enough=5)
+    outside = ratios.ratio([1.0] * 6 + [9.0], [1.0] * 7, enough=5)
+    assert (inside.low, inside.middle, inside.high) == (1.0, 1.0, 9.0)
+    assert (outside.low, outside.middle, outside.high) == (1.0, 1.0, 1.0)
 
 
 def test_the_interval_holds_the_true_ratio_about_as_often_as_it_says() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from peers import fused_add_rms_norm, libraries, report, rms_norm, run
 from peers.blocks import Rule
-from peers.ceilings import of_torch
+from peers.ceilings import Ceilings, of_library, of_torch
 from peers.operation import Case, Operation
 from xllm_kernel.numerics.report import json_value, replace_text
 from xllm_kernel.platforms import get_platform
@@ -33,7 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     options = _parser().parse_args(arguments)
     operation = OPERATIONS[options.operation]
-    document = _measure(operation, options.shapes, options.dtypes)
+    ceilings = of_library(options.ceilings) if options.ceilings else of_torch
+    document = _measure(operation, options.shapes, options.dtypes, ceilings)
     document["command"] = f"./dev peers {shlex.join(arguments)}"
     page = report.markdown(document)
     print(page, end="")
@@ -47,7 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _measure(
-    operation: Operation, shapes: Sequence[tuple[int, int]], dtypes: Sequence[str]
+    operation: Operation,
+    shapes: Sequence[tuple[int, int]],
+    dtypes: Sequence[str],
+    ceilings: Ceilings,
 ) -> dict[str, Any]:
     """Measure all cases and return the report as a document."""
     rule, begin = Rule(), time.monotonic()
@@ -55,7 +59,7 @@ def _measure(
     cases = [Case(dtype, rows, width) for dtype in dtypes for rows, width in shapes]
     rows: list[report.Row] = []
     total = len(cases) * len(operation.forms)
-    groups = run.groups(operation, cases, loaded, of_torch, rule, _SEED)
+    groups = run.groups(operation, cases, loaded, ceilings, rule, _SEED)
     for number, group in enumerate(groups, 1):
         rows += report.rows(group, libraries.OURS, rule)
         case = group.case
@@ -90,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtypes", type=_dtypes, default=DTYPES, metavar="NAME,...", help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--ceilings",
+        type=Path,
+        metavar="LIBRARY",
+        help="our probe of copies, libxllm_kernel_ceilings.so (default: torch's own copy)",
     )
     parser.add_argument(
         "--output",

@@ -1,15 +1,19 @@
 """The best that memory allows: copies and updates of the bytes that an operator must move.
 
-Times nothing itself but for what its passes report; knows no operator.
+Knows no operator. A pass over bytes is measured like a library's call, and in the same turns.
 """
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable, Mapping
 from itertools import repeat
+from pathlib import Path
 
 import torch
+
+from peers.operation import PeerError
 
 Measure = Callable[[int], float]
 """Makes so many passes or calls; returns the microseconds of one."""
@@ -38,4 +42,45 @@ def of_torch(
     passes = {"torch copy": timed(lambda: destination.copy_(source))}
     if may_change:
         passes["torch update"] = timed(whole.bitwise_not_)
+    return passes
+
+
+def of_library(path: Path) -> Ceilings:
+    """Return the passes of our own probe, ``bench/ceilings/ceilings.h``, which times itself.
+
+    Args:
+        path: the shared library.
+
+    Raises:
+        PeerError: where it does not load.
+    """
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise PeerError(f"--ceilings must be a library that loads: {error}") from error
+    library.xllm_ceiling_error.restype = ctypes.c_char_p
+
+    def passes(
+        source: torch.Tensor, destination: torch.Tensor, may_change: bool, threads: int
+    ) -> dict[str, Measure]:
+        def of(name: str, *tensors: torch.Tensor) -> Measure:
+            function = getattr(library, f"xllm_ceiling_{name}")
+            function.restype = ctypes.c_double
+            buffers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in tensors]
+            arguments = (*buffers, ctypes.c_int64(source.nbytes), ctypes.c_int32(threads))
+
+            def measure(count: int) -> float:
+                seconds: float = function(*arguments, ctypes.c_int64(count))
+                if seconds < 0:
+                    raise PeerError(f"ceiling {name}: {library.xllm_ceiling_error().decode()}")
+                return seconds * 1e6
+
+            return measure
+
+        found = {
+            "copy": of("copy", destination, source),
+            "streaming copy": of("copy_streaming", destination, source),
+        }
+        return found | {"update": of("update", source)} if may_change else found
+
     return passes
