@@ -25,6 +25,8 @@ THREADS = (1, 2)
 
 # Shorter than a scheduler's slice, so that most blocks are left alone; a longer call is a block.
 _BLOCK_S = 1e-3
+# Caches and threads that must wake up do not show in a call this long.
+_LONG_US = 20e3
 _UNSETTLED = "threads of an earlier call still ran"
 
 Key = tuple[str, int]
@@ -40,6 +42,7 @@ class Contender:
         ceiling: whether it is a copy or the like, and no library.
         error: of its results, in steps of the dtype.
         calls: a block.
+        warmups: calls before it.
         resets_us: what each reset before a block took.
     """
 
@@ -47,6 +50,7 @@ class Contender:
     ceiling: bool = False
     error: float | None = None
     calls: int = 1
+    warmups: int = 0
     resets_us: list[float] = field(default_factory=list)
 
 
@@ -156,6 +160,8 @@ def _taker(
         torch.set_num_threads(threads)
         sampling = Sampling(sample_s=_BLOCK_S)
         contender.calls = sampling.calls(_column(contender.measure), time.perf_counter_ns)
+        short = contender.measure(1) < _LONG_US
+        contender.warmups = 1 + contender.calls // 8 if short else 0
 
     def take(key: Key) -> Block:
         contender = contenders[key]
@@ -163,8 +169,8 @@ def _taker(
         settled = machine.settle()
         if reset is not None:
             contender.resets_us.append(timed(reset)(1))
-        if contender.calls > 1:
-            contender.measure(1 + contender.calls // 8)
+        if contender.warmups:
+            contender.measure(contender.warmups)
         before = machine.progress()
         us = contender.measure(contender.calls)
         dropped = blocks.interruption(before, machine.progress(), us * contender.calls / 1e6)
