@@ -31,11 +31,12 @@ _SEED = 5309
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; 0, or 1 where our own implementation is left out anywhere."""
     arguments = sys.argv[1:] if argv is None else argv
-    options = _parser().parse_args(arguments)
+    for_dev, given = _parser_for_dev().parse_known_args(arguments)
+    options = _parser().parse_args(given)
     operation = OPERATIONS[options.operation]
-    ceilings = of_library(options.ceilings) if options.ceilings else of_torch
+    ceilings = of_library(for_dev.ceilings) if for_dev.ceilings else of_torch
     document = _measure(operation, options.shapes, options.dtypes, ceilings)
-    document["command"] = f"./dev peers {shlex.join(arguments)}"
+    document["command"] = f"./dev peers {shlex.join(given)}"
     page = report.markdown(document)
     print(page, end="")
     output = options.output or Path(f"build/peers/{operation.name}.json")
@@ -82,6 +83,14 @@ def _measure(
     }
 
 
+def _parser_for_dev() -> argparse.ArgumentParser:
+    """Return the parser of what ``./dev`` adds to a person's arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    # Our probe, libxllm_kernel_ceilings.so; without it torch's own copy is the ceiling.
+    parser.add_argument("--ceilings", type=Path)
+    return parser
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="./dev peers", description=__doc__)
     parser.add_argument("operation", choices=OPERATIONS)
@@ -94,12 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--dtypes", type=_dtypes, default=DTYPES, metavar="NAME,...", help="default: %(default)s"
-    )
-    parser.add_argument(
-        "--ceilings",
-        type=Path,
-        metavar="LIBRARY",
-        help="our probe of copies, libxllm_kernel_ceilings.so (default: torch's own copy)",
     )
     parser.add_argument(
         "--output",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +55,7 @@ class OnnxRuntime:
         outputs: Mapping[str, torch.Tensor] | None,
         threads: int,
     ) -> tuple[Callable[[], None], Callable[[], list[torch.Tensor]]]:
-        """Return what runs the node, and what returns a view of its outputs.
+        """Return what runs the node, and what returns copies of its outputs.
 
         Args:
             node: the operator.
@@ -61,7 +63,8 @@ class OnnxRuntime:
             outputs: dense tensors to write to, by name; None lets the runtime allocate.
             threads: of the session.
         """
-        kind = getattr(self.onnx.TensorProto, _TYPES[next(iter(inputs.values())).dtype])
+        dtype = next(iter(inputs.values())).dtype
+        kind = getattr(self.onnx.TensorProto, _TYPES[dtype])
         session = self._session(node, kind, threads)
         binding = session.io_binding()
         for name, tensor in inputs.items():
@@ -74,7 +77,7 @@ class OnnxRuntime:
                 binding.bind_output(name, "cpu", 0, kind, list(to.shape), to.data_ptr())
 
         def results() -> list[torch.Tensor]:
-            return [torch.from_numpy(value.numpy()) for value in binding.get_outputs()]
+            return [_copied(value, dtype) for value in binding.get_outputs()]
 
         return partial(session.run_with_iobinding, binding), results
 
@@ -103,6 +106,13 @@ class OnnxRuntime:
         options.log_severity_level = 4  # what fails is raised as well
         providers = ["CPUExecutionProvider"]
         return self.runtime.InferenceSession(model.SerializeToString(), options, providers)
+
+
+def _copied(value: Any, dtype: torch.dtype) -> torch.Tensor:
+    """Return a copy of the runtime's memory; by way of NumPy there is no bfloat16."""
+    shape = value.shape()
+    memory = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(value.data_ptr())
+    return torch.frombuffer(memory, dtype=dtype).reshape(shape).clone()
 
 
 def load() -> OnnxRuntime:
