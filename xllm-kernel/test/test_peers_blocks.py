@@ -74,21 +74,24 @@ def test_a_window_is_disturbed_by_others_and_not_by_this_process(
 
 
 @pytest.mark.parametrize(
-    ("switches", "waited", "expected"),
+    ("span", "switches", "waited", "expected"),
     [
-        (0, 0.0, None),
-        (0, 0.00009, None),
-        (0, 0.0002, blocks.WAITED),
-        (1, 0.0, blocks.SWITCHED_OFF),
-        (1, 0.5, blocks.SWITCHED_OFF),
+        (0.001, 0, 0.0, None),
+        (0.001, 0, 0.00009, None),
+        (0.001, 0, 0.0002, blocks.WAITED),
+        (0.001, 1, 0.0, blocks.SWITCHED_OFF),
+        (0.001, 1, 0.5, blocks.SWITCHED_OFF),
+        (0.25, 3, 0.004, None),
+        (0.25, 3, 0.006, blocks.WAITED),
+        (0.25, 0, 0.006, blocks.WAITED),
     ],
 )
-def test_a_block_of_a_millisecond_bears_no_switch_and_little_waiting(
-    switches: int, waited: float, expected: str | None
+def test_a_short_block_bears_no_switch_and_a_long_one_little_waiting(
+    span: float, switches: int, waited: float, expected: str | None
 ) -> None:
     before = blocks.Progress(switches=5, waited=3.0)
     after = blocks.Progress(switches=5 + switches, waited=3.0 + waited)
-    assert blocks.interruption(before, after, 0.001) == expected
+    assert blocks.interruption(before, after, span) == expected
 
 
 def test_waiting_is_that_of_all_threads_but_those_that_ended(tmp_path: Path) -> None:

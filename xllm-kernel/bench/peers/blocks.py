@@ -23,9 +23,13 @@ _TICK_ALLOWANCE_S = 0.03
 # below; one that runs takes nearly a whole processor.
 _OTHERS_SHARE = 0.15
 _STOLEN_SHARE = 0.02
-# Of a block's time, over all threads. Waking up on an idle processor takes a few microseconds; a
-# busy one is given up after milliseconds.
-_WAITED_SHARE = 0.1
+# A scheduler's slice. Within a longer block some thread is switched off on an idle machine too, if
+# only for microseconds: what it waited decides.
+_SLICE_S = 4e-3
+# Of a block's time, over all threads. Waking up on an idle processor takes a few microseconds, much
+# of a short block; a busy one is given up after milliseconds.
+_WAITED_SHARE_SHORT = 0.1
+_WAITED_SHARE_LONG = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +107,13 @@ def disturbance(before: Reading, after: Reading) -> str | None:
 
 def interruption(before: Progress, after: Progress, span: float) -> str | None:
     """Say what kept this process from its work in a block of so many seconds, or None."""
-    if after.switches != before.switches:
+    short = span <= _SLICE_S
+    if short and after.switches != before.switches:
         return SWITCHED_OFF
     # A thread that sleeps at a barrier and finds its processor taken when it is woken was not
     # switched off; all others wait for it nevertheless.
-    return WAITED if after.waited - before.waited > _WAITED_SHARE * span else None
+    share = _WAITED_SHARE_SHORT if short else _WAITED_SHARE_LONG
+    return WAITED if after.waited - before.waited > share * span else None
 
 
 def kept(blocks: Sequence[Block]) -> list[float]:

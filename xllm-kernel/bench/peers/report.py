@@ -23,7 +23,8 @@ _LEGEND = (
     "Medians in microseconds a call; `= N x [low, high]` is the library's time over ours in the "
     "same run, with a 95 % bootstrap interval. `too few: N of M`: so many blocks were undisturbed, "
     "which gives no figure. `of best copy`: the time of the quickest copy of the bytes that must "
-    "move over ours. `gain of threads`: one thread's time over this one's, and the copy's."
+    "move over ours (and of an update in place). `gain of threads`: one thread's time over this "
+    "one's, and the copy's."
 )
 
 
@@ -42,7 +43,7 @@ def rows(group: Group, ours: str, rule: Rule) -> list[Row]:
 def _row(group: Group, threads: int, ours: str, rule: Rule) -> Row:
     times = {key: blocks.kept(taken) for key, taken in group.blocks.items()}
     medians = {key: figure(samples, rule.enough) for key, samples in times.items()}
-    best = _best_ceiling(group, medians, threads)
+    copy, update = (_quickest(group, medians, threads, kind) for kind in ("copy", "update"))
     contenders = {}
     for key, contender in group.contenders.items():
         name, on = key
@@ -55,7 +56,8 @@ def _row(group: Group, threads: int, ours: str, rule: Rule) -> Row:
             "us": us,
             "over_ours": against and asdict(against),
             "gain_over_one_thread": alone and asdict(alone),
-            "share_of_best_copy": best["us"] / us if best and us else None,
+            "share_of_best_copy": copy["us"] / us if copy and us else None,
+            "share_of_update": update["us"] / us if update and us else None,
             "ceiling": contender.ceiling,
             "largest_error_steps": contender.error,
             "calls_a_block": contender.calls,
@@ -70,20 +72,22 @@ def _row(group: Group, threads: int, ours: str, rule: Rule) -> Row:
         "form": group.form.name,
         "threads": threads,
         "bytes_moved": group.bytes_moved,
-        "best_copy": best,
+        "best_copy": copy,
+        "update": update,
         "contenders": contenders,
         "left_out": {name: why for (name, on), why in group.left_out.items() if on == threads},
     }
 
 
-def _best_ceiling(
-    group: Group, medians: Mapping[Key, float | None], threads: int
+def _quickest(
+    group: Group, medians: Mapping[Key, float | None], threads: int, kind: str
 ) -> dict[str, Any] | None:
-    """Return the quickest way to move the bytes, and what it took."""
+    """Return the quickest way of a kind to move the bytes, and what it took."""
     found = [
         (us, name)
         for (name, on), us in medians.items()
-        if us is not None and on == threads and group.contenders[name, on].ceiling
+        if us is not None and on == threads
+        if group.contenders[name, on].ceiling and name.endswith(kind)
     ]
     if not found:
         return None
@@ -137,8 +141,10 @@ def _time(row: Row, name: str) -> str:
 
 
 def _share(row: Row, name: str) -> str:
-    share = row["contenders"].get(name, {}).get("share_of_best_copy")
-    return NOTHING if share is None else f"{100 * share:.0f} %"
+    entry = row["contenders"].get(name, {})
+    copy, update = entry.get("share_of_best_copy"), entry.get("share_of_update")
+    shown = NOTHING if copy is None else f"{100 * copy:.0f} %"
+    return shown if update is None else f"{shown} (update {100 * update:.0f} %)"
 
 
 def _gain(row: Row, name: str) -> str:
