@@ -89,8 +89,8 @@ class Rule:
     """
 
     wanted: int = 25
-    enough: int = 7
-    budget_s: float = 7.0
+    enough: int = 5
+    budget_s: float = 10.0
     window_s: float = 0.5
 
 
