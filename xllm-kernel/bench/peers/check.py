@@ -13,8 +13,9 @@ from peers.operation import Buffers, Call, PeerError, Tensors
 # order, by more. What a library gets wrong is off by far more.
 LIMIT_STEPS = 2.0
 
-# Elements a piece: temporaries in float64 stay in the cache.
-_PIECE = 1 << 16
+# Elements a piece: temporaries stay in the cache, and torch starts no threads for so few, which
+# would wait for each other on a busy machine.
+_PIECE = 1 << 15
 
 
 def check(call: Call, buffers: Buffers, expected: Tensors) -> float:
