@@ -15,9 +15,9 @@ COLUMN = 300
 # After the kernel has run: two steps more in one column of the first row, for 16-bit dtypes.
 TWO_ULP_IN_ONE_COLUMN = (
     "rms_norm/rms_norm.cpp",
-    "       .eps = static_cast<float>(eps)});\n",
-    "       .eps = static_cast<float>(eps)});\n"
-    f"  if (range.begin == 0 && dtype_size(output.dtype()) == 2) {{\n"
+    "kernel(task);\n",
+    "kernel(task);\n"
+    f"  if (begin == 0 && dtype_size(output.dtype()) == 2) {{\n"
     f"    auto* y = reinterpret_cast<std::uint16_t*>(output.base());\n"
     f"    y[{COLUMN}] = static_cast<std::uint16_t>(y[{COLUMN}] + 2);\n  }}\n",
 )
@@ -33,10 +33,9 @@ MEAN_WITHOUT_DIVISION = (
 )
 WEIGHT_OFF_BY_ONE = (
     "core/row_kernels.h",
-    "mul(mul(Format::load(x + at), scale),\n"
-    "                              Format::load(weight + at))",
-    "add(mul(mul(Format::load(x + at), scale), Format::load(weight + at)),\n"
-    "                              mul(Format::load(x + at), scale))",
+    "mul(mul(load<Format>(rows.x[row] + at), rows.scale[row].factor), w)",
+    "add(mul(mul(load<Format>(rows.x[row] + at), rows.scale[row].factor), w),\n"
+    "    mul(load<Format>(rows.x[row] + at), rows.scale[row].factor))",
 )
 
 

@@ -148,9 +148,9 @@ VERDICTS = [
     (
         "weight.dtype",
         torch.ones(2, 4, dtype=torch.bfloat16),
-        torch.ones(4),
+        torch.ones(4, dtype=torch.float16),
         1e-6,
-        "weight.dtype must equal input.dtype (bfloat16), got float32",
+        "weight.dtype must be float32 or equal input.dtype (bfloat16), got float16",
     ),
     ("input.width", torch.ones(2, 0), torch.ones(0), 1e-6, "must be at least 1, got 0"),
     (
@@ -203,6 +203,7 @@ def test_the_quick_yes_of_the_torch_solution_never_contradicts_the_clauses(bound
     for clause, x, w, eps, _ in VERDICTS:
         assert not _plainly_inside(x, w, eps), clause
     assert _plainly_inside(torch.ones(2, 4), torch.nn.Parameter(torch.ones(4)), 1e-6)
+    assert _plainly_inside(torch.ones(2, 4).half(), torch.ones(4), 1e-6)
 
 
 def test_simd_domain_adds_the_stride_clauses() -> None:

@@ -16,6 +16,7 @@ INTEGRATION_POINTS = {
     "python/xllm_kernel/catalog.py",
     "python/xllm_kernel/ops/__init__.py",
     "python/xllm_kernel/numerics/catalog.py",
+    "bench/peers/catalog.py",
 }
 BUILD_SCRIPTS = {"setup.py", "CMakeLists.txt"}  # their source lists are integration points too
 SUFFIXES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}

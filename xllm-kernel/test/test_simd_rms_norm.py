@@ -197,7 +197,7 @@ OUTSIDE: dict[str, tuple[str, Callable[[], Arguments]]] = {
     "float64": ("input.dtype", lambda: (_random(3, 4).double(), _random(4).double(), 1e-6)),
     "weight 0-d": ("weight.rank", lambda: (_random(3, 1), torch.tensor(1.0), 1e-6)),
     "weight 2-d": ("weight.rank", lambda: (_random(3, 4), _random(1, 4), 1e-6)),
-    "weight wider type": ("weight.dtype", lambda: (_random(3, 4).bfloat16(), _random(4), 1e-6)),
+    "weight narrower type": ("weight.dtype", lambda: (_random(3, 4), _random(4).half(), 1e-6)),
     "weight other half": (
         "weight.dtype",
         lambda: (_random(3, 4).half(), _random(4).bfloat16(), 1e-6),
@@ -231,7 +231,7 @@ OUTSIDE: dict[str, tuple[str, Callable[[], Arguments]]] = {
         "weight.rank",
         lambda: (_random(3, 4).half(), _random(2, 2), -1.0),
     ),
-    "weight dtype before width": ("weight.dtype", lambda: (_random(3, 0).half(), _random(4), -1.0)),
+    "weight dtype before width": ("weight.dtype", lambda: (_random(3, 0), _random(4).half(), -1.0)),
     "width before stride": ("weight.width", lambda: (_random(4, 3).t(), _random(6)[::2], -1.0)),
     "stride before eps": ("input.stride", lambda: (_random(4, 3).t(), _random(8)[::2], -1.0)),
     "weight stride before eps": ("weight.stride", lambda: (_random(3, 4), _random(8)[::2], -1.0)),

@@ -12,14 +12,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from peers import fused_add_rms_norm, libraries, report, rms_norm, run
+from peers import libraries, report, run
 from peers.blocks import Rule
+from peers.catalog import OPERATIONS
 from peers.ceilings import Ceilings, of_library, of_torch
 from peers.operation import Case, Operation
 from xllm_kernel.numerics.report import json_value, replace_text
 from xllm_kernel.platforms import get_platform
-
-OPERATIONS = {o.name: o for o in (rms_norm.OPERATION, fused_add_rms_norm.OPERATION)}
 
 SHAPES = ((1, 512), (1, 6144), (16, 6144), (128, 6144), (4096, 6144), (65536, 512))
 DTYPES = ("bfloat16", "float16")
