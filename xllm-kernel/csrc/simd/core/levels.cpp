@@ -17,6 +17,7 @@ namespace {
 
 constexpr const char* kVariable = "XLLM_KERNEL_SIMD_LEVEL";
 
+#if defined(__x86_64__)
 bool has_avx2(const CpuFeatures& features) noexcept {
   return features.avx2 && features.fma && features.f16c;
 }
@@ -24,6 +25,7 @@ bool has_avx2(const CpuFeatures& features) noexcept {
 bool has_avx512(const CpuFeatures& features) noexcept {
   return has_avx2(features) && features.avx512;
 }
+#endif
 
 constexpr std::array kLevels = {
 #if defined(__x86_64__)
