@@ -11,5 +11,7 @@ int main(int count, char** arguments) {
       "fused_add_rms_norm", variants);
   bench::register_kernels<bench::FusedAddRmsNormCase<Results::kInPlace>>(
       "fused_add_rms_norm_inplace", variants);
+  bench::register_public<bench::FusedAddRmsNormCase<Results::kInPlace>>(
+      "fused_add_rms_norm_inplace");
   return bench::run_benchmarks(count, arguments);
 }

@@ -44,9 +44,9 @@ class FusedAddRmsNormCase final {
     variant.kernel(task);
   }
 
-  [[nodiscard]] Status run_public() const {
+  [[nodiscard]] Status run_public(const Threads& threads = {}) const {
     return fused_add_rms_norm(output_view_, sum_view_, input_view_,
-                              residual_view_, weight_view_, kEps);
+                              residual_view_, weight_view_, kEps, threads);
   }
 
  private:

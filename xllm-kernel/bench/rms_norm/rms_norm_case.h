@@ -33,8 +33,8 @@ class RmsNormCase final {
     variant.kernel(task);
   }
 
-  [[nodiscard]] Status run_public() const {
-    return rms_norm(output_view_, input_view_, weight_view_, kEps);
+  [[nodiscard]] Status run_public(const Threads& threads = {}) const {
+    return rms_norm(output_view_, input_view_, weight_view_, kEps, threads);
   }
 
  private:
