@@ -13,11 +13,12 @@ namespace xllm_kernel::simd {
 // What stores do to the caches.
 enum class Stores : std::uint8_t { kCached, kStreamed };
 
-// How to store `bytes` in all. Streaming saves reading what they replace; it
-// loses as long as they, and what is read beside them, would have stayed for
-// the next operator.
+// How to store `bytes` in all. Streaming saves reading what they replace and
+// leaves the input where it is; but the next operator then reads them from
+// memory, where otherwise the last of them would be in a cache. A quarter of
+// the cache is where, with the input as large, half of it would be taken.
 [[nodiscard]] inline Stores stores_for(std::int64_t bytes) noexcept {
-  return bytes > last_cache_bytes() / 2 ? Stores::kStreamed : Stores::kCached;
+  return bytes > last_cache_bytes() / 4 ? Stores::kStreamed : Stores::kCached;
 }
 
 }  // namespace xllm_kernel::simd
