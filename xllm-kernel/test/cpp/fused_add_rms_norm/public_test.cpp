@@ -212,7 +212,7 @@ TEST_F(PublicFusedAddRmsNorm, test_threads_of_every_kind_in_place_same_bits) {
 
 // Callers of every kind of threads share pools and what they read.
 TEST_F(PublicFusedAddRmsNorm, test_callers_on_many_threads_at_once_same_bits) {
-  const Extents extents = {200, 1200};
+  const Extents extents = {100, 1200};
   const Tensor input = random_tensor(kBf16, extents, 1);
   const Tensor residual = random_tensor(kBf16, extents, 2);
   const Tensor weight = random_tensor(kBf16, {1200}, 3);

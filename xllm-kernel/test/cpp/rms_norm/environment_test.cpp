@@ -140,7 +140,7 @@ TEST_P(EveryKernel, test_flushing_fp32_and_bf16_results_zero_fp16_kept) {
 // Threads of a pool were started in another environment, and keep it.
 TEST(PublicEnvironment, test_threads_of_every_kind_work_in_the_callers) {
   if (simd_level().status != Status::kOk) GTEST_SKIP() << "no such level here";
-  const Extents extents = {300, 1200};
+  const Extents extents = {150, 1200};
   const Tensor input = of_all_magnitudes(kFp32, extents, 1);
   const Tensor weight = of_all_magnitudes(kFp32, {1200}, 2);
   const auto call = [&](const FloatMode& mode, const Threads& threads) {

@@ -193,7 +193,7 @@ TEST_F(PublicRmsNorm, test_threads_of_every_kind_same_bits_as_one) {
 
 // Callers of every kind of threads share pools, input and weight.
 TEST_F(PublicRmsNorm, test_callers_on_many_threads_at_once_same_bits) {
-  const Extents extents = {300, 1200};
+  const Extents extents = {150, 1200};
   const Tensor input = random_tensor(kBf16, extents, 1);
   const Tensor weight = random_tensor(kBf16, {1200}, 2);
   Tensor alone(kBf16, extents);
