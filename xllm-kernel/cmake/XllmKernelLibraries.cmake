@@ -25,6 +25,10 @@ set_target_properties(xllm_kernel_shared PROPERTIES
   VERSION "${PROJECT_VERSION}")
 target_link_options(xllm_kernel_shared PRIVATE
   "LINKER:--no-undefined" "LINKER:--version-script=${exports}")
+if(XLLM_KERNEL_SANITIZE)
+  # Clang leaves a sanitizer's symbols to the program; nothing there needs it.
+  set_target_properties(xllm_kernel_shared PROPERTIES EXCLUDE_FROM_ALL ON)
+endif()
 # A host's own shared library keeps the kernels that it links to itself.
 target_link_options(xllm_kernel INTERFACE
   "LINKER:--exclude-libs,libxllm_kernel.a")

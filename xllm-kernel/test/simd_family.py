@@ -55,6 +55,7 @@ INPLACE = Form(
     "fused_add_rms_norm_inplace", ("input", "residual", "weight", "eps"), ("input", "residual")
 )
 FORMS = {form.operation: form for form in (OUT, FUSED, INPLACE)}
+ALL = {"rms_norm": Form("rms_norm", ("input", "weight", "eps")), **FORMS}
 
 
 def case(

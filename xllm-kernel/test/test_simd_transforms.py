@@ -9,14 +9,13 @@ import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
 from conftest import need_native
-from simd_family import FORMS, Form, case, same_bits
+from simd_family import ALL, Form, case, same_bits
 
 import xllm_kernel
 from xllm_kernel.registry import KernelRegistry
 
 need_native()
 
-ALL = {"rms_norm": Form("rms_norm", ("input", "weight", "eps")), **FORMS}
 Given = dict[str, Any]
 _EACH_TENSOR = [(form, name) for form in ALL for name in ALL[form].arguments[:-1]]
 each_tensor = pytest.mark.parametrize(("operation", "name"), _EACH_TENSOR)

@@ -19,9 +19,16 @@ namespace xllm_kernel {
 // nearest even, subnormals kept, a NaN becoming the positive quiet NaN without
 // payload. A row's result depends on that row, the weight and eps alone: not on
 // the other rows, the row's place, alignment, strides, the threads or the SIMD
-// level. This
-// holds in the default floating-point environment; the library never changes
-// the one it finds.
+// level. A width over 2^24 is rounded to fp32 before it divides.
+//
+// Floating-point environment. The above holds in the default one. The library
+// leaves the one it finds as it is, its sticky flags apart, and works in the
+// caller's on every thread. In another rounding mode every fp32 step rounds by
+// it, but the last one, to 16 bits, to nearest even. Where subnormals are
+// flushed (on x86-64 FTZ for results, DAZ for operands; on aarch64 FZ for both)
+// those of fp32 and bf16 are zeros of their sign, while fp16's are kept. The
+// rest of the above still holds, with one exception: at level neon the rounding
+// to fp16 follows the mode. A host that traps exceptions gets its traps.
 //
 // A NaN in a row makes that row NaN; an infinity makes its own entry NaN and
 // the finite ones 0; a sum of squares over FLT_MAX gives 0.

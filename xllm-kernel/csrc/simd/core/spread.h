@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "simd/core/float_controls.h"
 #include "xllm_kernel/threads.h"
 
 namespace xllm_kernel::simd {
@@ -77,7 +78,8 @@ class Shares final {
 };
 
 // Calls body(begin, end), which must not throw, for ranges that make up
-// [0, rows). `row_bytes` counts what a row reads and writes.
+// [0, rows), in the caller's floating-point environment wherever they run.
+// `row_bytes` counts what a row reads and writes.
 template <class Body>
 void spread_rows(const Threads& threads, std::int64_t rows,
                  std::int64_t row_bytes, const Body& body) noexcept {
@@ -90,11 +92,13 @@ void spread_rows(const Threads& threads, std::int64_t rows,
   struct Context {
     Shares shares;
     const Body& body;
-  } context{Shares(rows, count), body};
+    FloatControls::Bits controls;
+  } context{Shares(rows, count), body, FloatControls::take()};
   threads.run(
       count,
       [](void* opaque, std::int64_t index) noexcept {
         auto* of = static_cast<Context*>(opaque);
+        const FloatControls as_the_caller(of->controls);
         of->shares.work(index, of->body);
       },
       &context);

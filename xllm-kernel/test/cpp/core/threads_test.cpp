@@ -54,7 +54,7 @@ TEST(Threads, test_count_at_least_one) {
 }
 
 TEST(Threads, test_host_pool_lent_and_not_asked_for_one) {
-  int calls = 0;
+  std::atomic<int> calls = 0;
   Counts counts(4);
   Threads::host(1, &run_backwards, &calls).run(2, &count, &counts);
   EXPECT_EQ(calls, 0);

@@ -2,6 +2,7 @@
 // their memory accesses against forbidden pages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
@@ -50,6 +51,16 @@ INSTANTIATE_TEST_SUITE_P(Levels, Vec, testing::ValuesIn(every_level()),
                          [](const auto& level) {
                            return std::string(level.param.name);
                          });
+
+// Every conversion of a level below is tried because its name is in this list.
+TEST(VecLevels, test_every_level_of_the_library_is_tried) {
+  std::vector<simd::Level> tried;
+  for (const LevelBlocks& blocks : every_level()) tried.push_back(blocks.level);
+  EXPECT_EQ(tried.size(), simd::levels().size());
+  for (const simd::LevelInfo& info : simd::levels()) {
+    EXPECT_EQ(std::ranges::count(tried, info.level), 1) << info.name;
+  }
+}
 
 using HalfBits = std::array<std::uint16_t, kLanes>;
 

@@ -14,17 +14,6 @@ constexpr std::int64_t kWidths[] = {1,   2,   3,    7,    9,    15,  17,
                                     513, 769, 1200, 3584, 4097, 8191};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The scalar kernel of the same dtype, which every other level must repeat.
-const FusedAddRmsNormVariant& scalar_of(const FusedAddRmsNormVariant& variant) {
-  for (const auto& other : simd::fused_add_rms_norm_variants()) {
-    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype &&
-        other.weight == variant.weight) {
-      return other;
-    }
-  }
-  std::abort();
-}
-
 // The norm alone, at the same level.
 const simd::RmsNormVariant& norm_of(const FusedAddRmsNormVariant& variant) {
   for (const auto& other : simd::rms_norm_variants()) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fused_add_rms_norm/support.h"
+#include "support/far_memory.h"
 #include "support/threads.h"
 
 namespace xllm_kernel::test {
@@ -206,6 +207,58 @@ TEST_F(PublicFusedAddRmsNorm, test_threads_of_every_kind_in_place_same_bits) {
               Status::kOk);
     expect_same_bits(whole, spread);
     expect_same_bits(whole_sum, sum);
+  }
+}
+
+// Callers of every kind of threads share pools and what they read.
+TEST_F(PublicFusedAddRmsNorm, test_callers_on_many_threads_at_once_same_bits) {
+  const Extents extents = {100, 1200};
+  const Tensor input = random_tensor(kBf16, extents, 1);
+  const Tensor residual = random_tensor(kBf16, extents, 2);
+  const Tensor weight = random_tensor(kBf16, {1200}, 3);
+  Tensor alone(kBf16, extents);
+  Tensor alone_sum(kBf16, extents);
+  ASSERT_EQ(call(alone, alone_sum, input, residual, weight), Status::kOk);
+  const std::vector<Threads> kinds = every_kind_of_threads();
+  at_once(6, [&](int n) {
+    for (std::size_t turn = 0; turn < kinds.size(); ++turn) {
+      const std::size_t kind = (turn + static_cast<std::size_t>(n)) % 7;
+      Tensor output(kBf16, extents);
+      Tensor sum(kBf16, extents);
+      EXPECT_EQ(fused_add_rms_norm(output.mutable_view(), sum.mutable_view(),
+                                   input.view(), residual.view(), weight.view(),
+                                   1e-6, kinds[kind]),
+                Status::kOk);
+      expect_same_bits(alone, output);
+      expect_same_bits(alone_sum, sum);
+    }
+  });
+}
+
+TEST_F(PublicFusedAddRmsNorm, test_rows_past_two_to_the_31_apart_right_rows) {
+  constexpr std::int64_t kStride = (1LL << 31) + 17;
+  const Tensor dense = random_tensor(kFp16, {2, 97}, 1);
+  const Tensor added = random_tensor(kFp16, {2, 97}, 2);
+  const Tensor weight = random_tensor(kFp16, {97}, 3);
+  Tensor expected(kFp16, {2, 97});
+  Tensor expected_sum(kFp16, {2, 97});
+  ASSERT_EQ(call(expected, expected_sum, dense, added, weight), Status::kOk);
+  for (const std::int64_t stride : {kStride, -kStride}) {
+    const FarRows input(kFp16, 97, stride, &dense);
+    const FarRows residual(kFp16, 97, stride + 2, &added);
+    const FarRows output(kFp16, 97, -stride);
+    const FarRows sum(kFp16, 97, 4 - stride);
+    if (!input.reserved() || !residual.reserved() || !output.reserved() ||
+        !sum.reserved()) {
+      GTEST_SKIP() << kNoReserve;
+    }
+    ASSERT_EQ(fused_add_rms_norm(
+                  output.view<MutableTensorView>(),
+                  sum.view<MutableTensorView>(), input.view<TensorView>(),
+                  residual.view<TensorView>(), weight.view(), 1e-6),
+              Status::kOk);
+    expect_same_bits(output.rows(), expected);
+    expect_same_bits(sum.rows(), expected_sum);
   }
 }
 

@@ -52,6 +52,18 @@ inline void run_fused(const FusedAddRmsNormVariant& variant, Tensor& output,
   variant.kernel(task);
 }
 
+// The scalar kernel of the same dtype, which every other level must repeat.
+inline const FusedAddRmsNormVariant& scalar_of(
+    const FusedAddRmsNormVariant& variant) {
+  for (const auto& other : simd::fused_add_rms_norm_variants()) {
+    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype &&
+        other.weight == variant.weight) {
+      return other;
+    }
+  }
+  std::abort();
+}
+
 // The sum by definition: exact in fp64 or rounded far below fp32's last bit,
 // which one rounding to fp32 and one to the dtype then cannot tell.
 inline Tensor defined_sum(const Tensor& input, const Tensor& residual) {

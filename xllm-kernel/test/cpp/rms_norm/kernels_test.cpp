@@ -2,7 +2,6 @@
 // around them, special values, and the same bits at every level.
 #include <gtest/gtest.h>
 
-#include <cfenv>
 #include <limits>
 
 #include "rms_norm/support.h"
@@ -17,17 +16,6 @@ constexpr std::int64_t kWidths[] = {1,   2,   3,    7,    9,    15,  17,
                                     513, 769, 1200, 3584, 4097, 8191};
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// The scalar kernel of the same dtype, which every other level must repeat.
-const RmsNormVariant& scalar_of(const RmsNormVariant& variant) {
-  for (const RmsNormVariant& other : simd::rms_norm_variants()) {
-    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype &&
-        other.weight == variant.weight) {
-      return other;
-    }
-  }
-  std::abort();
-}
 
 INSTANTIATE_TEST_SUITE_P(Table, EveryKernel,
                          testing::ValuesIn(simd::rms_norm_variants().begin(),
@@ -321,30 +309,6 @@ TEST_P(EveryKernel, test_strides_same_bits_as_dense_and_gaps_untouched) {
                 std::byte{Guarded::kFiller});
     }
   }
-}
-
-// The controls of vector arithmetic, the sticky flags apart: rounding, flushing
-// of subnormals, traps.
-std::uint32_t controls(const fenv_t& environment) {
-#if defined(__x86_64__)
-  return environment.__mxcsr & ~0x3fU;
-#else
-  return environment.__fpcr;
-#endif
-}
-
-TEST_P(EveryKernel, test_call_leaves_floating_point_environment_alone) {
-  const int rounding = std::fegetround();
-  fenv_t before;
-  std::fegetenv(&before);
-  const Tensor weight = random_tensor(weight_format(), {40}, 1);
-  const Tensor input = random_tensor(format(), {1, 40}, 1);
-  Tensor output(format(), {1, 40});
-  run_kernel(GetParam(), output, input, weight, 1e-6);
-  fenv_t after;
-  std::fegetenv(&after);
-  EXPECT_EQ(std::fegetround(), rounding);
-  EXPECT_EQ(controls(before), controls(after));
 }
 
 TEST(Table, test_table_every_level_and_dtypes_once) {

@@ -1,7 +1,6 @@
 // The public rms_norm: what it refuses, what it writes, rows spread over
 // threads, offsets past 2^31. Run by ctest once for each forced level.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 
 #include <cfloat>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "rms_norm/support.h"
+#include "support/far_memory.h"
 #include "support/threads.h"
 
 namespace xllm_kernel::test {
@@ -191,6 +191,26 @@ TEST_F(PublicRmsNorm, test_threads_of_every_kind_same_bits_as_one) {
   }
 }
 
+// Callers of every kind of threads share pools, input and weight.
+TEST_F(PublicRmsNorm, test_callers_on_many_threads_at_once_same_bits) {
+  const Extents extents = {150, 1200};
+  const Tensor input = random_tensor(kBf16, extents, 1);
+  const Tensor weight = random_tensor(kBf16, {1200}, 2);
+  Tensor alone(kBf16, extents);
+  ASSERT_EQ(call(alone, input, weight), Status::kOk);
+  const std::vector<Threads> kinds = every_kind_of_threads();
+  at_once(6, [&](int n) {
+    for (std::size_t turn = 0; turn < kinds.size(); ++turn) {
+      const std::size_t kind = (turn + static_cast<std::size_t>(n)) % 7;
+      Tensor output(kBf16, extents);
+      EXPECT_EQ(rms_norm(output.mutable_view(), input.view(), weight.view(),
+                         1e-6, kinds[kind]),
+                Status::kOk);
+      expect_same_bits(alone, output);
+    }
+  });
+}
+
 TEST_F(PublicRmsNorm, test_weight_fp32_same_bits_as_widened) {
   const Tensor input = random_tensor(kBf16, {3, 200}, 1);
   const Tensor weight = random_tensor(kBf16, {200}, 2);
@@ -225,35 +245,41 @@ TEST_F(PublicRmsNorm, test_negative_row_stride_flipped_rows) {
   }
 }
 
-// Address space, not memory: only the two rows are ever touched.
-TEST_F(PublicRmsNorm, test_row_stride_past_two_to_the_31_right_rows) {
+TEST_F(PublicRmsNorm, test_rows_past_two_to_the_31_apart_right_rows) {
   constexpr std::int64_t kStride = (1LL << 31) + 17;
-  constexpr std::size_t kBytes = (kStride + 64) * sizeof(float);
-  void* mapped = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapped == MAP_FAILED) {
-    GTEST_SKIP() << "no 8 GiB of address space can be reserved here";
-  }
-  auto* values = static_cast<float*>(mapped);
-  const Tensor dense = random_tensor(kFp32, {2, 33}, 1);
-  const Tensor weight = random_tensor(kFp32, {33}, 2);
-  for (std::int64_t row = 0; row < 2; ++row) {
-    for (std::int64_t i = 0; i < 33; ++i) {
-      values[row * kStride + i] = static_cast<float>(dense.get(row, i));
-    }
-  }
-  const Extents extents = {2, 33};
-  const Extents strides = {kStride, 1};
-  TensorView view;
-  ASSERT_EQ(TensorView::make(values, extents, strides, DType::kFloat32, &view),
-            Status::kOk);
-  Tensor expected(kFp32, {2, 33});
-  Tensor output(kFp32, {2, 33});
+  const Tensor dense = random_tensor(kFp16, {2, 97}, 1);
+  const Tensor weight = random_tensor(kFp16, {97}, 2);
+  Tensor expected(kFp16, {2, 97});
   ASSERT_EQ(call(expected, dense, weight), Status::kOk);
-  ASSERT_EQ(rms_norm(output.mutable_view(), view, weight.view(), 1e-6),
+  for (const std::int64_t stride : {kStride, -kStride}) {
+    const FarRows input(kFp16, 97, stride, &dense);
+    const FarRows output(kFp16, 97, -stride);
+    if (!input.reserved() || !output.reserved()) GTEST_SKIP() << kNoReserve;
+    ASSERT_EQ(rms_norm(output.view<MutableTensorView>(),
+                       input.view<TensorView>(), weight.view(), 1e-6),
+              Status::kOk);
+    expect_same_bits(output.rows(), expected);
+  }
+}
+
+// Zeros but for the first and the last 64 places, of which the last lie past
+// 2^31; the mean counts them all.
+TEST_F(PublicRmsNorm, test_width_past_two_to_the_31_right_tail) {
+  if (!far_memory_pays(simd_level().name)) GTEST_SKIP() << kTooSlow;
+  const WideRow input;
+  const WideRow weight;
+  const WideRow output(WideRow::Use::kOutput);
+  if (!input.reserved() || !weight.reserved() || !output.reserved()) {
+    GTEST_SKIP() << kNoReserve;
+  }
+  const Tensor ends = random_tensor(kFp16, {2, 64}, 1);
+  const Tensor factors = random_tensor(kFp16, {2, 64}, 2);
+  input.set_ends(ends);
+  weight.set_ends(factors);
+  ASSERT_EQ(rms_norm(output.view<MutableTensorView>(), input.view<TensorView>(),
+                     weight.view<TensorView>(), 0.0, Threads::own()),
             Status::kOk);
-  expect_same_bits(output, expected);
-  munmap(mapped, kBytes);
+  expect_wide_tail(output, ends, factors);
 }
 
 // Run by ctest with a level that exists nowhere.

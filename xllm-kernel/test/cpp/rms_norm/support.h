@@ -99,6 +99,18 @@ inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
   variant.kernel(task);
 }
 
+// The scalar kernel of the same dtype, which every other level must repeat.
+inline const simd::RmsNormVariant& scalar_of(
+    const simd::RmsNormVariant& variant) {
+  for (const simd::RmsNormVariant& other : simd::rms_norm_variants()) {
+    if (other.level == simd::Level::kScalar && other.dtype == variant.dtype &&
+        other.weight == variant.weight) {
+      return other;
+    }
+  }
+  std::abort();
+}
+
 // Base of tests over the whole table.
 class EveryKernel : public testing::TestWithParam<simd::RmsNormVariant> {
  protected:
