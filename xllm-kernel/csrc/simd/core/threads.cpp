@@ -9,8 +9,9 @@
 namespace xllm_kernel {
 
 Threads Threads::own(int count) noexcept {
-  return host(count > 0 ? count : available_threads(), &simd::run_on_pool,
-              nullptr);
+  // Reading files takes longer than most calls that ask.
+  static const int available = available_threads();
+  return host(count > 0 ? count : available, &simd::run_on_pool, nullptr);
 }
 
 void Threads::run(std::int64_t count, Task task, void* context) const noexcept {
