@@ -114,6 +114,29 @@ struct ScaledRows final {
   RowScale scale[kCount];
 };
 
+// A processor that looks a load's address up among the stores before it does so
+// by the low 12 bits first, and waits where those are the same. So a row whose
+// y begins little above its x or its weight, by those bits, goes from its end
+// to its beginning, where a store is above what is loaded after it: forwards it
+// would take up to a third longer. The first row speaks for a group.
+template <int kCount>
+bool better_backwards(const ScaledRows<kCount>& rows,
+                      const std::byte* weight) noexcept {
+  const auto little_above = [](const std::byte* a, const std::byte* b) {
+    constexpr std::uintptr_t kPage = 4096;
+    // As far as stores wait to be written: about 16 vectors.
+    constexpr std::uintptr_t kNear = 1024;
+    const std::uintptr_t above = (reinterpret_cast<std::uintptr_t>(a) -
+                                  reinterpret_cast<std::uintptr_t>(b)) %
+                                 kPage;
+    return above != 0 && above < kNear;
+  };
+  const std::byte* const y = rows.y[0];
+  const std::byte* const x = rows.x[0];
+  if (little_above(y, x)) return true;
+  return little_above(y, weight) && !little_above(x, y);
+}
+
 // Rounds to the format once. A row's y may be its x. `ahead`, in bytes from a
 // place in x, is what to fetch meanwhile, if values are streamed: what is
 // fetched need not exist.
@@ -122,8 +145,11 @@ void scale_rows(const ScaledRows<kCount>& given, const std::byte* weight,
                 std::int64_t width, std::int64_t ahead) noexcept {
   // A copy that no store can be thought to change.
   const ScaledRows<kCount> rows = given;
-  std::int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) {
+  const std::int64_t whole = width / kLanes * kLanes;
+  const bool backwards = better_backwards(rows, weight);
+  const std::int64_t step = backwards ? -kLanes : kLanes;
+  std::int64_t i = backwards ? whole - kLanes : 0;
+  for (std::int64_t todo = whole; todo > 0; todo -= kLanes, i += step) {
     const std::int64_t at = i * Format::kSize;
     const Block w = WeightOf<Format, Weight>::load(weight, i);
 #pragma GCC unroll 4
@@ -143,10 +169,10 @@ void scale_rows(const ScaledRows<kCount>& given, const std::byte* weight,
           mul(mul(load<Format>(rows.x[row] + at), rows.scale[row].factor), w));
     }
   }
-  if (i == width) return;
-  const std::int64_t at = i * Format::kSize;
-  const std::int64_t left = width - i;
-  const Block w = WeightOf<Format, Weight>::load_part(weight, i, left);
+  if (whole == width) return;
+  const std::int64_t at = whole * Format::kSize;
+  const std::int64_t left = width - whole;
+  const Block w = WeightOf<Format, Weight>::load_part(weight, whole, left);
   for (int row = 0; row < kCount; ++row) {
     const Block x = load_part<Format>(rows.x[row] + at, left);
     Format::put_part(rows.y[row] + at,
