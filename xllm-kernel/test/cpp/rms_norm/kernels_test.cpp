@@ -2,6 +2,7 @@
 // around them, special values, and the same bits at every level.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "rms_norm/support.h"
@@ -68,6 +69,37 @@ TEST_P(EveryKernel, test_streamed_same_bits_and_inside) {
         EXPECT_TRUE(output.memory().intact());
       }
     }
+  }
+}
+
+// Where output and input begin within a page decides which way a row goes.
+TEST_P(EveryKernel, test_output_anywhere_in_a_page_same_bits) {
+  constexpr std::int64_t kPage = 4096;
+  const Extents extents = {3, 1100};
+  const Tensor source = random_tensor(format(), extents, 1);
+  const Tensor weight = random_tensor(weight_format(), {1100}, 2);
+  Tensor expected(format(), extents);
+  run_kernel(GetParam(), expected, source, weight, 1e-6);
+  // Input and output in one buffer, each with room for its rows.
+  const std::int64_t room = 8 * kPage;
+  Tensor buffer(format(), {1, 2 * room / format().size});
+  const std::vector<std::byte> rows = source.snapshot();
+  const auto base = reinterpret_cast<std::uintptr_t>(buffer.memory().data());
+  std::byte* const page = buffer.memory().data() + (kPage - base % kPage);
+  for (const std::int64_t offset : {0, 4, 64, 1020, 1024, 2048, 4032, 4092}) {
+    std::ranges::copy(rows, page);
+    std::byte* const to = page + 5 * kPage + offset;
+    TensorView input;
+    MutableTensorView output;
+    const Extents strides = {1100, 1};
+    ASSERT_EQ(TensorView::make(page, extents, strides, format().dtype, &input),
+              Status::kOk);
+    ASSERT_EQ(
+        MutableTensorView::make(to, extents, strides, format().dtype, &output),
+        Status::kOk);
+    run_on_views(GetParam(), output, input, weight, 1e-6);
+    const std::vector<std::byte> wanted = expected.snapshot();
+    ASSERT_TRUE(std::equal(wanted.begin(), wanted.end(), to)) << offset;
   }
 }
 

@@ -82,21 +82,28 @@ inline void expect_close(const Tensor& output, const Tensor& input,
 }
 
 // Runs one kernel of the table, past the public function's choices.
-inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
-                       const Tensor& input, const Tensor& weight, double eps,
-                       simd::Stores stores = simd::Stores::kCached) {
-  const MutableTensorView to = output.mutable_view();
-  const TensorView from = input.view();
-  const simd::RowLayout to_rows(to);
-  const simd::RowLayout from_rows(from);
-  simd::RmsNormTask task{.input = {from_rows, from.base(), 0},
-                         .output = {to_rows, to.base(), 0},
+inline void run_on_views(const simd::RmsNormVariant& variant,
+                         const MutableTensorView& output,
+                         const TensorView& input, const Tensor& weight,
+                         double eps,
+                         simd::Stores stores = simd::Stores::kCached) {
+  const simd::RowLayout output_rows(output);
+  const simd::RowLayout input_rows(input);
+  simd::RmsNormTask task{.input = {input_rows, input.base(), 0},
+                         .output = {output_rows, output.base(), 0},
                          .weight = weight.view().base(),
-                         .rows = from_rows.rows(),
-                         .width = input.width(),
+                         .rows = input_rows.rows(),
+                         .width = input.extent(input.rank() - 1),
                          .eps = static_cast<float>(eps),
                          .stores = stores};
   variant.kernel(task);
+}
+
+inline void run_kernel(const simd::RmsNormVariant& variant, Tensor& output,
+                       const Tensor& input, const Tensor& weight, double eps,
+                       simd::Stores stores = simd::Stores::kCached) {
+  run_on_views(variant, output.mutable_view(), input.view(), weight, eps,
+               stores);
 }
 
 // The scalar kernel of the same dtype, which every other level must repeat.
