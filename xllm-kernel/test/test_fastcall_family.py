@@ -7,7 +7,6 @@ Bits, messages and transforms of the bound callables are in ``test_simd_norm_fam
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +52,9 @@ def form(request: pytest.FixtureRequest) -> Form:
 
 
 @pytest.fixture
-def spy(fresh: object, form: Form) -> Iterator[Spy]:
+def spy(fresh: object, form: Form) -> Spy:
     xllm_kernel.initialize(device="cpu", overrides={form.operation: "simd"})
-    yield Spy(form)
+    return Spy(form)
 
 
 @pytest.mark.parametrize("name", INSIDE)

@@ -33,6 +33,8 @@ class FusedAddRmsNormCase final {
   }
 
   void run(const simd::Variant<simd::FusedAddRmsNormTask>& variant) const {
+    // The kernel uses it up.
+    // NOLINTNEXTLINE(misc-const-correctness)
     simd::FusedAddRmsNormTask task{.input = {rows_, input_.data(), 0},
                                    .residual = {rows_, residual_.data(), 0},
                                    .sum = {rows_, sum_.data(), 0},

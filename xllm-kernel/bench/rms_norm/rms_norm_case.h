@@ -23,6 +23,8 @@ class RmsNormCase final {
 
   // With the stores that the public function would choose.
   void run(const simd::Variant<simd::RmsNormTask>& variant) const {
+    // The kernel uses it up.
+    // NOLINTNEXTLINE(misc-const-correctness)
     simd::RmsNormTask task{.input = {rows_, input_.data(), 0},
                            .output = {rows_, output_.data(), 0},
                            .weight = weight_.data(),

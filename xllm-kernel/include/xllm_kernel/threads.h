@@ -35,10 +35,10 @@ class Threads final {
   }
 
   // The library's own pool, shared by the process, at most `count` of it and
-  // the caller included; 0 means available_threads(), asked once. Its threads start at the
-  // first work that needs them, and sleep between calls that are far apart. A
-  // call that finds the pool at work for another runs on its own thread, and
-  // so does every call in a child of fork().
+  // the caller included; 0 means available_threads(), asked once. Its threads
+  // start at the first work that needs them, and sleep between calls that are
+  // far apart. A call that finds the pool at work for another runs on its own
+  // thread, and so does every call in a child of fork().
   [[nodiscard]] XLLM_KERNEL_API static Threads own(int count = 0) noexcept;
 
   // At least 1.

@@ -4,10 +4,12 @@
 #include "simd/core/pool.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include <atomic>
+#include <csignal>
+#include <cstddef>
 #include <cstdint>
+#include <new>
 #include <thread>
 
 namespace xllm_kernel::simd {
@@ -73,7 +75,7 @@ class Pool final {
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return;
     while (workers_ < wanted) {
-      pthread_t thread;
+      pthread_t thread{};
       const auto body = [](void* pool) -> void* {
         static_cast<Pool*>(pool)->serve();
         return nullptr;
@@ -126,7 +128,8 @@ class Pool final {
 void run_on_pool(void* /*host*/, std::int64_t count, Threads::Task task,
                  void* context) noexcept {
   // Never destroyed: detached workers use it until the process ends.
-  static Pool* const pool = new Pool;
+  alignas(Pool) static std::byte storage[sizeof(Pool)];
+  static Pool* const pool = new (storage) Pool;
   pool->run(count, task, context);
 }
 

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cinttypes>
+#include <charconv>
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <system_error>
 
 namespace xllm_kernel::simd {
 
@@ -35,6 +36,15 @@ bool read_line(const char* path, std::array<char, kSize>* line) noexcept {
   return read;
 }
 
+// Takes a number off the front of a text, with a blank before it if any.
+bool take_number(const char** text, std::int64_t* number) noexcept {
+  if (**text == ' ') ++*text;
+  const char* const end = *text + std::strlen(*text);
+  const auto [rest, error] = std::from_chars(*text, end, *number);
+  *text = rest;
+  return error == std::errc();
+}
+
 int processors(std::int64_t quota, std::int64_t period) noexcept {
   if (quota <= 0 || period <= 0) return kNoQuota;
   const std::int64_t whole = (quota - 1) / period + 1;
@@ -45,23 +55,23 @@ int processors(std::int64_t quota, std::int64_t period) noexcept {
 int quota_of_version_2(const char* folder) noexcept {
   Path path;
   std::array<char, 64> line;
-  std::int64_t quota = 0;
-  std::int64_t period = 0;
-  if (!join(&path, folder, "/cpu.max") || !read_line(path.data(), &line) ||
-      std::sscanf(line.data(), "%" SCNd64 " %" SCNd64, &quota, &period) != 2) {
+  if (!join(&path, folder, "/cpu.max") || !read_line(path.data(), &line)) {
     return kNoQuota;
   }
-  return processors(quota, period);
+  const char* text = line.data();
+  std::int64_t quota = 0;
+  std::int64_t period = 0;
+  const bool read = take_number(&text, &quota) && take_number(&text, &period);
+  return read ? processors(quota, period) : kNoQuota;
 }
 
 std::int64_t number_in(const char* folder, const char* name) noexcept {
   Path path;
   std::array<char, 64> line;
+  if (!join(&path, folder, name) || !read_line(path.data(), &line)) return -1;
+  const char* text = line.data();
   std::int64_t value = 0;
-  const bool read = join(&path, folder, name) &&
-                    read_line(path.data(), &line) &&
-                    std::sscanf(line.data(), "%" SCNd64, &value) == 1;
-  return read ? value : -1;
+  return take_number(&text, &value) ? value : -1;
 }
 
 int quota_of_version_1(const char* folder) noexcept {

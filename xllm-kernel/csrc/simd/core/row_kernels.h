@@ -158,10 +158,12 @@ void scale_rows(const ScaledRows<kCount>& given, const std::byte* weight,
         const auto next = reinterpret_cast<std::uintptr_t>(rows.x[row]) +
                           static_cast<std::uintptr_t>(at + ahead);
         for (std::int64_t line = 0; line < kLanes * Format::kSize; line += 64) {
-          // For reading, into the second level.
-          __builtin_prefetch(reinterpret_cast<const void*>(
-                                 next + static_cast<std::uintptr_t>(line)),
-                             0, 2);
+          // For reading, into the second level. A number, since a pointer may
+          // not leave its array.
+          // NOLINTNEXTLINE(performance-no-int-to-ptr)
+          const auto* const at_line = reinterpret_cast<const void*>(
+              next + static_cast<std::uintptr_t>(line));
+          __builtin_prefetch(at_line, 0, 2);
         }
       }
       store<Format, kLeave>(

@@ -91,6 +91,9 @@ template <auto kTable>
   use(kScalar, scalar, name, task)
 #endif
 
+// Their arguments are names, which parentheses would spoil.
+// NOLINTBEGIN(bugprone-macro-parentheses)
+
 // Declares the functions, one a level's file, that return an operator's
 // kernels, and <name>_variants(), its table. For namespace xllm_kernel::simd.
 #define XLLM_KERNEL_DECLARE_VARIANTS(name, task)                  \
@@ -110,3 +113,5 @@ template <auto kTable>
   }
 #define XLLM_KERNEL_LEVEL_ENTRY_(level, space, name, task) \
   {Level::level, space::name##_kernels()},
+
+// NOLINTEND(bugprone-macro-parentheses)

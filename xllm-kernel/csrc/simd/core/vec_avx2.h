@@ -98,6 +98,10 @@ struct PartByWhole {
     Format::put(whole, raw);
     std::memcpy(to, whole, static_cast<std::size_t>(count * Format::kSize));
   }
+
+ private:
+  PartByWhole() = default;
+  friend Format;
 };
 
 // Registers hold elements in order.

@@ -91,6 +91,7 @@ TEST(Threads, test_own_pool_asleep_wakes_up) {
 
 TEST(Threads, test_own_pool_from_many_threads_and_from_a_task) {
   std::vector<std::thread> callers;
+  callers.reserve(6);
   for (int n = 0; n < 6; ++n) {
     callers.emplace_back([] {
       for (int round = 0; round < 200; ++round) {
@@ -160,12 +161,12 @@ TEST(Spread, test_shares_of_others_taken_over) {
 TEST(Spread, test_small_work_stays_on_one_thread) {
   constexpr std::int64_t kBytes = simd::kBytesPerThread;
   EXPECT_EQ(threads_worth(1, kBytes * 100, 8), 1);
-  EXPECT_EQ(threads_worth(2 * 64 - 1, kBytes / 64, 8), 1);
-  EXPECT_EQ(threads_worth(2 * 64, kBytes / 64, 8), 2);
-  EXPECT_EQ(threads_worth(3 * 64, kBytes / 64, 8), 3);
-  EXPECT_EQ(threads_worth(64 * 64, kBytes / 64, 8), 8);
+  EXPECT_EQ(threads_worth(127, kBytes / 64, 8), 1);
+  EXPECT_EQ(threads_worth(128, kBytes / 64, 8), 2);
+  EXPECT_EQ(threads_worth(192, kBytes / 64, 8), 3);
+  EXPECT_EQ(threads_worth(4096, kBytes / 64, 8), 8);
   EXPECT_EQ(threads_worth(5, kBytes * 3, 8), 5);
-  EXPECT_EQ(threads_worth(64 * 64, kBytes / 64, 1), 1);
+  EXPECT_EQ(threads_worth(4096, kBytes / 64, 1), 1);
   EXPECT_EQ(threads_worth(std::int64_t{1} << 60, 2, 8), 8);
 }
 

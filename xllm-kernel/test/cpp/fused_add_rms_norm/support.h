@@ -41,6 +41,8 @@ inline void run_fused(const FusedAddRmsNormVariant& variant, Tensor& output,
   const simd::RowLayout sum_rows(carried);
   const simd::RowLayout from_rows(from);
   const simd::RowLayout added_rows(added);
+  // The kernel uses it up.
+  // NOLINTNEXTLINE(misc-const-correctness)
   simd::FusedAddRmsNormTask task{.input = {from_rows, from.base(), 0},
                                  .residual = {added_rows, added.base(), 0},
                                  .sum = {sum_rows, carried.base(), 0},

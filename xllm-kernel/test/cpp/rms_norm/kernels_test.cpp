@@ -82,7 +82,7 @@ TEST_P(EveryKernel, test_output_anywhere_in_a_page_same_bits) {
   run_kernel(GetParam(), expected, source, weight, 1e-6);
   // Input and output in one buffer, each with room for its rows.
   const std::int64_t room = 8 * kPage;
-  Tensor buffer(format(), {1, 2 * room / format().size});
+  const Tensor buffer(format(), {1, 2 * room / format().size});
   const std::vector<std::byte> rows = source.snapshot();
   const auto base = reinterpret_cast<std::uintptr_t>(buffer.memory().data());
   std::byte* const page = buffer.memory().data() + (kPage - base % kPage);

@@ -89,6 +89,8 @@ inline void run_on_views(const simd::RmsNormVariant& variant,
                          simd::Stores stores = simd::Stores::kCached) {
   const simd::RowLayout output_rows(output);
   const simd::RowLayout input_rows(input);
+  // The kernel uses it up.
+  // NOLINTNEXTLINE(misc-const-correctness)
   simd::RmsNormTask task{.input = {input_rows, input.base(), 0},
                          .output = {output_rows, output.base(), 0},
                          .weight = weight.view().base(),
