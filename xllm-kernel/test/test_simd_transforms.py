@@ -12,6 +12,7 @@ from conftest import need_native
 from simd_family import ALL, Form, case, same_bits
 
 import xllm_kernel
+from xllm_kernel.errors import DomainError
 from xllm_kernel.registry import KernelRegistry
 
 need_native()
@@ -232,7 +233,7 @@ def test_meta_tensors_the_named_error(ops: dict[str, Callable[..., Any]], form: 
 # ---------------------------------------------------------------- transforms without derivatives
 
 
-def test_vmap_row_by_row_or_pytorchs_refusal_that_names_the_operator(
+def test_vmap_row_by_row_or_refused_by_name_where_it_would_write(
     ops: dict[str, Callable[..., Any]], form: Form
 ) -> None:
     op, given = ops[form.operation], _given(form)
@@ -243,8 +244,8 @@ def test_vmap_row_by_row_or_pytorchs_refusal_that_names_the_operator(
         return op(**(given | dict(zip(mapped, values, strict=True))))
 
     if form.writes:
-        wanted = f"Batching rule not implemented for xllm_kernel::simd_{form.operation};"
-        with pytest.raises(RuntimeError, match=wanted):
+        wanted = rf"\[cpu.simd.{form.operation}\]: {form.writes[0]} must not be written under"
+        with pytest.raises(DomainError, match=wanted):
             torch.vmap(row)(*(given[name] for name in mapped))
         assert _same([given[n] for n in form.writes], [before[n] for n in form.writes])
         return

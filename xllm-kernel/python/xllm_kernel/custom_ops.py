@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xllm_kernel import derivatives, fastcall
-from xllm_kernel.errors import ArtifactError, ConfigurationError
+from xllm_kernel.errors import ArtifactError, ConfigurationError, DomainError
 
 NAMESPACE = "xllm_kernel"
 
@@ -56,7 +56,8 @@ def register_custom_op(
         dispatch_key: Torch dispatch key, e.g. ``"CPU"``; required with a function.
         fake_impl: shape-only implementation with the schema's parameters and defaults.
         no_derivatives: operation and implementation, of an operator that defines no derivative: a
-            call that wants one raises an error in this name.
+            call that wants one raises an error in this name; so does ``torch.vmap`` over an
+            operator that writes, for which PyTorch has no rule.
 
     Returns:
         The operator's default overload.
@@ -96,6 +97,9 @@ def register_custom_op(
         # more than without.
         if function is not None or not fastcall.refuse_derivatives(name, no_derivatives):
             state.libraries.append(_refuse_derivatives(name, overload, no_derivatives))
+        written = [a.name for a in overload._schema.arguments if a.alias_info is not None]
+        if written:
+            state.libraries.append(_refuse_batches(name, written[0], no_derivatives))
         state.refuses_as = no_derivatives
     _registered[name] = state
     return overload
@@ -166,6 +170,23 @@ def _refuse_derivatives(name: str, overload: Any, who: str) -> Any:
 
     library = torch.library.Library(NAMESPACE, "FRAGMENT")
     library.impl(name, derivatives.refusing_kernel(who, overload), "Autograd", with_keyset=True)
+    return library
+
+
+def _refuse_batches(name: str, argument: str, who: str) -> Any:
+    """Register the refusal of ``torch.vmap`` and return what keeps it registered."""
+    import torch
+
+    def kernel(*_: Any) -> None:
+        raise DomainError(
+            f"{who}: {argument} must not be written under torch.vmap, which maps only operators "
+            f"that write nothing; call the operation with fresh outputs there, or write in a loop "
+            f"(clause {argument}.vmap)",
+            clause=f"{argument}.vmap",
+        )
+
+    library = torch.library.Library(NAMESPACE, "FRAGMENT")
+    library.impl(name, kernel, "FuncTorchBatched")
     return library
 
 
