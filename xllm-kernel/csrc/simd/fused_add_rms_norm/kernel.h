@@ -4,9 +4,9 @@
 //
 // Why this shape: the pass that sums the squares adds, rounds and stores on the
 // way; what it squares is widened from the rounded registers, since the norm
-// must see the rounded sum. The second pass, on two rows at a time as in
-// rms_norm, reads the sum from the first or second cache. Four streams of bytes
-// move, so that memory binds where they outgrow the caches; inside, arithmetic.
+// must see the rounded sum. The second pass is rms_norm's, and reads the sum
+// from the first or second cache. Inside the caches arithmetic binds; outside,
+// memory and arithmetic take turns, for the second pass touches no memory.
 #pragma once
 
 #include "simd/core/row_kernels.h"

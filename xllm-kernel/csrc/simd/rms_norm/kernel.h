@@ -2,13 +2,12 @@
 // vec_*.h, inside its target region; chooses no level and checks no argument.
 //
 // Why this shape: one pass for the sum, one for the values, the row being in
-// the first or second cache for the latter. Two rows at a time share the loads
-// and the widening of the weight, and hide each other's latency between the two
-// passes. Inside the caches 16-bit rows are bound by arithmetic: with AVX-512,
-// two instructions a cycle, about 32 for 64 elements (8 in the first pass; in
-// the second 4 to widen, 2 the weight's half, 8 products, 6 to round, 3 to look
-// for what the rounding may not have got right). Outside, by memory: values
-// are streamed past the caches while the next rows are fetched.
+// the first or second cache for the latter; narrow rows in groups (see
+// row_kernels.h). Inside the caches 16-bit rows are bound by arithmetic: with
+// AVX-512, two instructions a cycle, about 33 for 64 elements (8 in the first
+// pass; in the second 8 to widen row and weight, 8 products, 4 to round, 3 to
+// look for what the rounding may not have got right, 2 stores). Outside, by
+// memory: values are streamed past the caches while the next rows are fetched.
 #pragma once
 
 #include "simd/core/row_kernels.h"
