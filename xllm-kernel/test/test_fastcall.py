@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import torch
 import torch.autograd.forward_ad as forward_ad
+from fastcall_spy import Spy
 from test_simd_rms_norm import DTYPES, INSIDE, NAME, OUTSIDE, _random, _same_bits
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
@@ -48,30 +49,9 @@ def overload(bound: Call) -> Call:
     return torch.ops.xllm_kernel.simd_rms_norm.default
 
 
-class Spy:
-    """Stands where the operator does, and counts what the builtin hands on to it."""
-
-    def __init__(self) -> None:
-        from xllm_kernel._build import fastcall as marker
-
-        self.calls = 0
-        native = fastcall._load(marker.MANIFEST, Path(marker.__file__).parent)
-        self.builtin: Call = native.bind("simd_rms_norm", self)  # type: ignore[attr-defined]
-
-    def __call__(self, *arguments: object, **keywords: object) -> torch.Tensor:
-        self.calls += 1
-        return torch.ops.xllm_kernel.simd_rms_norm.default(*arguments, **keywords)
-
-    def takes(self, *arguments: object, **keywords: object) -> bool:
-        """Call the builtin and say whether it did the work itself."""
-        before = self.calls
-        self.builtin(*arguments, **keywords)
-        return self.calls == before
-
-
 @pytest.fixture
 def spy(bound: Call) -> Spy:
-    return Spy()
+    return Spy("rms_norm")
 
 
 @pytest.fixture

@@ -7,43 +7,18 @@ Bits, messages and transforms of the bound callables are in ``test_simd_norm_fam
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from conftest import need_native
+from fastcall_spy import Spy
 from simd_family import FORMS, INSIDE, Form, case, same_bits
 
 import xllm_kernel
-from xllm_kernel import fastcall
 
 need_native()
 if importlib.util.find_spec("xllm_kernel._build.fastcall") is None:
     pytest.skip("builtins absent: ./dev build", allow_module_level=True)
-
-
-class Spy:
-    """Stands where the operator does, and counts what the builtin hands on to it."""
-
-    def __init__(self, form: Form) -> None:
-        from xllm_kernel._build import fastcall as marker
-
-        self.calls = 0
-        name = f"simd_{form.operation}"
-        self.operator = getattr(torch.ops.xllm_kernel, name).default
-        native: Any = fastcall._load(marker.MANIFEST, Path(marker.__file__).parent)
-        self.builtin = native.bind(name, self)
-
-    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        self.calls += 1
-        return self.operator(*arguments, **keywords)
-
-    def takes(self, *arguments: Any, **keywords: Any) -> bool:
-        """Call the builtin and say whether it did the work itself."""
-        before = self.calls
-        self.builtin(*arguments, **keywords)
-        return self.calls == before
 
 
 @pytest.fixture(params=sorted(FORMS))
@@ -54,7 +29,7 @@ def form(request: pytest.FixtureRequest) -> Form:
 @pytest.fixture
 def spy(fresh: object, form: Form) -> Spy:
     xllm_kernel.initialize(device="cpu", overrides={form.operation: "simd"})
-    return Spy(form)
+    return Spy(form.operation)
 
 
 @pytest.mark.parametrize("name", INSIDE)
