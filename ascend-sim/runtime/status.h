@@ -1,0 +1,39 @@
+// What calls of the simulated runtime return: the codes that CANN documents.
+// Holds numbers and no behaviour.
+#pragma once
+
+#include <cstdint>
+
+namespace ascend_sim {
+
+// Values as in CANN's acl_base_rt.h and error_codes/rt_error_codes.h.
+enum class Status : std::int32_t {
+  kOk = 0,
+  kRepeatInitialize = 100002,
+  kInvalidParam = 107000,
+  kInvalidDevice = 107001,
+  kInvalidHandle = 107017,
+  kTimeout = 107019,
+  kStreamUnjoined = 107025,
+  kModelCaptured = 107026,
+  // A synchronisation, or another forbidden call, on a stream that captures.
+  kStreamCaptured = 107027,
+  kEventCaptured = 107028,
+  kStreamNotCaptured = 107029,
+  // A call that the capture's mode forbids in this thread.
+  kCaptureModeForbids = 107030,
+  kCaptureUnmatched = 107036,
+  kModelRunning = 107037,
+  kCaptureWrongThread = 107038,
+  kUnsupported = 207000,
+  kOutOfMemory = 207001,
+  kMemoryFree = 207002,
+  kInternal = 507000,
+  kStreamNotComplete = 507004,
+  // An asynchronous operation failed: sticky from then on.
+  kVectorCoreException = 507035,
+  kSyncTimeout = 507046,
+  kCaptureInvalidated = 507903,
+};
+
+}  // namespace ascend_sim
