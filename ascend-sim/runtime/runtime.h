@@ -152,8 +152,10 @@ class Runtime final {
   // Names of executed tasks in order of execution, with their streams.
   [[nodiscard]] std::vector<std::string> schedule() const;
 
- private:
+  // The state; for the files of this folder alone.
   struct Machine;
+
+ private:
   std::unique_ptr<Machine> machine_;
 };
 
