@@ -1,5 +1,6 @@
 // Runtime's calls on memory: the device's and the host's pinned.
 // Moves no bytes.
+#include <algorithm>
 #include <cstdlib>
 
 #include "runtime/machine.h"
@@ -97,6 +98,20 @@ std::optional<std::int32_t> Runtime::device_of(const void* pointer) const {
     }
   }
   return std::nullopt;
+}
+
+bool Runtime::is_pinned(const void* pointer) const {
+  const Call call(*machine_);
+  const auto address = reinterpret_cast<Address>(pointer);
+  // A program pins few blocks and asks seldom.
+  return call && std::any_of(machine_->host_blocks.begin(),
+                             machine_->host_blocks.end(),
+                             [&](const auto& block) {
+                               const auto begin =
+                                   reinterpret_cast<Address>(block.first);
+                               return address >= begin &&
+                                      address - begin < block.second;
+                             });
 }
 
 std::byte* Runtime::shadow(Address address) const {

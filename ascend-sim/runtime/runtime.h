@@ -74,6 +74,8 @@ class Runtime final {
   // The device that an address belongs to, or none for the host's memory.
   [[nodiscard]] std::optional<std::int32_t> device_of(
       const void* pointer) const;
+  // Whether allocate_host gave the host memory that holds this byte.
+  [[nodiscard]] bool is_pinned(const void* pointer) const;
   // The bytes behind a device address; for bodies of tasks only.
   [[nodiscard]] std::byte* shadow(Address address) const;
 
