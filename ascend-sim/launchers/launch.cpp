@@ -75,9 +75,10 @@ std::variant<const Kernel*, Status> choose(Runtime& runtime,
   return &*known;
 }
 
-// The first operand that is not in live memory.
+// The first operand that the stream's device cannot reach.
 std::optional<BlockError> check_memory(const Runtime& runtime,
-                                       const Plan& plan) {
+                                       const Stream* stream, const Plan& plan) {
+  const std::int32_t device = runtime.device_of(stream);
   for (const Operand& operand : plan.operands) {
     for (const Access& access : operand.accesses) {
       if (!runtime.live(access.address, access.bytes)) {
@@ -86,6 +87,15 @@ std::optional<BlockError> check_memory(const Runtime& runtime,
             "must reach into one live allocation of device memory, but its " +
                 std::to_string(access.bytes) + " bytes from " +
                 std::to_string(access.address) + " on do not"};
+      }
+      const auto* const pointer = reinterpret_cast<const void*>(access.address);
+      const std::int32_t owner = *runtime.device_of(pointer);
+      if (owner != device) {
+        return BlockError{std::string(operand.field),
+                          "must lie on device " + std::to_string(device) +
+                              ", whose stream the kernel was launched on, not "
+                              "on device " +
+                              std::to_string(owner)};
       }
     }
   }
@@ -121,7 +131,7 @@ Task working_task(Runtime& runtime, const Kernel& kernel, Plan plan,
   return task;
 }
 
-Task make_task(Runtime& runtime, const Kernel& kernel,
+Task make_task(Runtime& runtime, const Stream* stream, const Kernel& kernel,
                const LaunchRequest& request) {
   std::variant<Plan, BlockError> made =
       kernel.make_plan(request.block, request.cores);
@@ -129,7 +139,7 @@ Task make_task(Runtime& runtime, const Kernel& kernel,
     return failing_task(runtime, kernel, *error);
   }
   Plan& plan = std::get<Plan>(made);
-  if (const auto error = check_memory(runtime, plan)) {
+  if (const auto error = check_memory(runtime, stream, plan)) {
     return failing_task(runtime, kernel, *error);
   }
   return working_task(runtime, kernel, std::move(plan), request.cores);
@@ -150,7 +160,7 @@ Status launch(Runtime& runtime, const Registry& registry,
                         "launch of kernel " + std::string(kernel.name) +
                             ": the stream is unknown or was destroyed");
   }
-  return runtime.submit(stream, make_task(runtime, kernel, request));
+  return runtime.submit(stream, make_task(runtime, stream, kernel, request));
 }
 
 }  // namespace ascend_sim

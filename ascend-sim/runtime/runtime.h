@@ -74,6 +74,8 @@ class Runtime final {
   // The device that an address belongs to, or none for the host's memory.
   [[nodiscard]] std::optional<std::int32_t> device_of(
       const void* pointer) const;
+  // Whether allocate_host gave the host memory that holds this byte.
+  [[nodiscard]] bool is_pinned(const void* pointer) const;
   // Whether one live allocation of device memory holds all these bytes.
   [[nodiscard]] bool live(Address address, std::size_t bytes) const;
   // The bytes behind a device address; for bodies of tasks only.
@@ -93,6 +95,8 @@ class Runtime final {
   using Timeout = std::optional<std::chrono::milliseconds>;
   [[nodiscard]] Status synchronize(Stream* stream, Timeout timeout);
   [[nodiscard]] Status synchronize_device(Timeout timeout);
+  // The device that a stream belongs to.
+  [[nodiscard]] std::int32_t device_of(const Stream* stream) const;
   // A number that traces and torch_npu show.
   [[nodiscard]] std::int32_t id_of(const Stream* stream) const;
 
@@ -154,8 +158,10 @@ class Runtime final {
   // Names of executed tasks in order of execution, with their streams.
   [[nodiscard]] std::vector<std::string> schedule() const;
 
- private:
+  // The state; for the files of this folder alone.
   struct Machine;
+
+ private:
   std::unique_ptr<Machine> machine_;
 };
 

@@ -12,6 +12,9 @@ enum class Status : std::int32_t {
   kRepeatInitialize = 100002,
   kInvalidParam = 107000,
   kInvalidDevice = 107001,
+  // An event that was never recorded, or not yet reached.
+  kEventTimestampInvalid = 107006,
+  kEventTimestampReversal = 107007,
   kInvalidHandle = 107017,
   kTimeout = 107019,
   kStreamUnjoined = 107025,
