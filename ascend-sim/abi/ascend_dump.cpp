@@ -44,6 +44,5 @@ ASCEND_SIM_EXPORT void AlogRecord(int /*module*/, int /*type*/, int level,
   va_start(arguments, format);
   std::fputs("ascend-sim: a launcher library logs: ", stderr);
   std::vfprintf(stderr, format, arguments);
-  std::fputc('\n', stderr);
   va_end(arguments);
 }

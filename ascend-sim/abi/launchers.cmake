@@ -13,5 +13,9 @@ target_link_libraries(ascend_dump PRIVATE -Wl,--no-as-needed ascendcl)
 
 add_library(c_sec SHARED c_sec.cpp)
 
+foreach(name ascend_dump c_sec)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+endforeach()
+
 set_target_properties(ascend_dump c_sec PROPERTIES
   BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN" BUILD_RPATH_USE_ORIGIN ON)
