@@ -5,6 +5,7 @@ They take the callable as an argument, so that planted faults go through them to
 
 from __future__ import annotations
 
+import pytest
 import torch
 from norm_data import EPS, NAN, Subject, assert_norm, bits, draw, draw_pair, layouts
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -239,3 +240,10 @@ def a_call_on_another_device_leaves_the_current_one(subject: Subject, other: str
             assert torch.npu.current_device() == 0
         torch.npu.synchronize(other)
         assert_norm(y, x, w, EPS, f"{pair}, on a side stream")
+
+
+def an_unsupported_processor_is_refused(subject: Subject) -> None:
+    """Of a device for which the launchers have no kernels: they would write nothing."""
+    x, w = draw_pair((4, 128), subject.dtypes[0])
+    with pytest.raises(RuntimeError, match="processor"):
+        subject.function(x, w, EPS)

@@ -1,4 +1,4 @@
-"""What a worker finds on a machine, by the real packages: chosen, passed over, or raised by name."""
+"""What a worker finds on a machine, by real packages: chosen, passed over, or raised by name."""
 
 from __future__ import annotations
 
