@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor's whole storage as bytes, gaps between its elements included."""
+    """Return a tensor's whole storage as bytes where it is, gaps between elements included."""
     import torch
 
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
@@ -26,23 +26,23 @@ def overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Mark, of a tensor's whole storage, the bytes that its elements occupy."""
+    """Mark, of a tensor's whole storage, the bytes that its elements occupy; on the CPU."""
     import torch
 
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    mark = torch.zeros(
-        tensor.untyped_storage().nbytes(), dtype=torch.uint8, device=tensor.device
-    ).untyped_storage()
-    elements = torch.empty(0, dtype=integers[tensor.element_size()], device=tensor.device)
+    size = tensor.untyped_storage().nbytes()
+    mark = torch.zeros(size, dtype=torch.uint8).untyped_storage()
+    elements = torch.empty(0, dtype=integers[tensor.element_size()])
     elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride()).fill_(-1)
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(mark) != 0
+    return torch.empty(0, dtype=torch.uint8).set_(mark) != 0
 
 
 class ArgumentGuard:
     """Remembers arguments as they were made, to tell later what was done to them.
 
     The memory is of the arguments' creation, not of the last call: a write in any call since then,
-    a timed one for instance, is seen by the next check.
+    a timed one for instance, is seen by the next check. It is kept and compared on the CPU: a
+    device on trial does not judge itself.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ArgumentGuard:
         self._arguments = dict(arguments)
         self._mutates = frozenset(mutates) & frozenset(arguments)
         self._changes = frozenset(changes)
-        self._before = {name: storage_bytes(t).clone() for name, t in arguments.items()}
+        self._before = {n: storage_bytes(t).to("cpu", copy=True) for n, t in arguments.items()}
 
     def argument(self, name: str) -> torch.Tensor:
         """Return an argument, with what stands in it now."""
@@ -75,7 +75,7 @@ class ArgumentGuard:
     def mutation(self) -> str | None:
         """Return a sentence about the first argument that was wrongly written, or left, or None."""
         for name, before in self._before.items():
-            now = storage_bytes(self._arguments[name])
+            now = storage_bytes(self._arguments[name]).cpu()
             if now.numel() != before.numel():
                 return f"argument '{name}' was resized from {before.numel()} to {now.numel()} bytes"
             wrong = now != before
