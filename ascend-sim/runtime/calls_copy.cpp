@@ -16,24 +16,45 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
+// Host memory that is not pinned is nobody's business but the caller's.
+void add_access(const Runtime& runtime, Access access, Task* task) {
+  const auto* const pointer = reinterpret_cast<const void*>(access.address);
+  if (runtime.device_of(pointer) || runtime.is_pinned(pointer)) {
+    task->accesses.push_back(access);
+  }
+}
+
+std::byte* bytes_at(const Runtime& runtime, const void* pointer) {
+  const auto address = reinterpret_cast<Address>(pointer);
+  return runtime.device_of(pointer) ? runtime.shadow(address)
+                                    : reinterpret_cast<std::byte*>(address);
+}
+
+const char* side(const Runtime& runtime, const void* pointer) {
+  return runtime.device_of(pointer) ? "device" : "host";
+}
+
+// Whether the copy involves host memory that only the CPU may touch.
+bool is_pageable(const Runtime& runtime, const void* pointer) {
+  return !runtime.device_of(pointer) && !runtime.is_pinned(pointer);
+}
+
 Task copy_task(const Runtime& runtime, Transfer transfer) {
-  const auto to = reinterpret_cast<Address>(transfer.to);
-  const auto from = reinterpret_cast<Address>(transfer.from);
-  const bool to_device = runtime.device_of(transfer.to).has_value();
-  const bool from_device = runtime.device_of(transfer.from).has_value();
   Task task;
-  task.name = std::string("copy ") + (from_device ? "device" : "host") +
-              " to " + (to_device ? "device" : "host");
-  if (from_device) {
-    task.accesses.push_back({from, transfer.bytes, AccessKind::kRead});
-  }
-  if (to_device) {
-    task.accesses.push_back({to, transfer.bytes, AccessKind::kWrite});
-  }
-  void* const target = to_device ? runtime.shadow(to) : transfer.to;
-  const void* const source = from_device ? runtime.shadow(from) : transfer.from;
-  task.body = [target, source, bytes = transfer.bytes] {
-    std::memmove(target, source, bytes);
+  task.name = std::string("copy ") + side(runtime, transfer.from) + " to " +
+              side(runtime, transfer.to);
+  add_access(runtime,
+             {reinterpret_cast<Address>(transfer.from), transfer.bytes,
+              AccessKind::kRead},
+             &task);
+  add_access(runtime,
+             {reinterpret_cast<Address>(transfer.to), transfer.bytes,
+              AccessKind::kWrite},
+             &task);
+  task.body = [to = bytes_at(runtime, transfer.to),
+               from = bytes_at(runtime, transfer.from),
+               bytes = transfer.bytes] {
+    std::memmove(to, from, bytes);
     return Status::kOk;
   };
   return task;
@@ -41,15 +62,11 @@ Task copy_task(const Runtime& runtime, Transfer transfer) {
 
 Task fill_task(const Runtime& runtime, void* to, std::int32_t value,
                std::size_t bytes) {
-  const auto address = reinterpret_cast<Address>(to);
-  const bool to_device = runtime.device_of(to).has_value();
   Task task;
-  task.name = to_device ? "fill device" : "fill host";
-  if (to_device) {
-    task.accesses.push_back({address, bytes, AccessKind::kWrite});
-  }
-  void* const target = to_device ? runtime.shadow(address) : to;
-  task.body = [target, value, bytes] {
+  task.name = std::string("fill ") + side(runtime, to);
+  add_access(runtime,
+             {reinterpret_cast<Address>(to), bytes, AccessKind::kWrite}, &task);
+  task.body = [target = bytes_at(runtime, to), value, bytes] {
     std::memset(target, value, bytes);
     return Status::kOk;
   };
@@ -58,20 +75,33 @@ Task fill_task(const Runtime& runtime, void* to, std::int32_t value,
 
 }  // namespace
 
-Status Runtime::copy(void* to, const void* from, std::size_t bytes) {
+Status Runtime::run_now(const Task& task, Status forbidden) {
   Call call(*machine_);
   if (!call) {
     return Status::kInternal;
   }
+  if (!machine_->may_block()) {
+    return machine_->fail(forbidden,
+                          task.name +
+                              ": a capture is in progress, and its mode or the "
+                              "thread's forbids what blocks");
+  }
+  return machine_->run_on_host(call.lock, task);
+}
+
+Status Runtime::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) {
     return Status::kOk;
   }
   if (to == nullptr || from == nullptr) {
     return machine_->fail(Status::kInvalidParam, "copy: a pointer is null");
   }
-  return machine_->run_on_host(call.lock, copy_task(*this, {to, from, bytes}));
+  return run_now(copy_task(*this, {to, from, bytes}),
+                 Status::kCaptureModeForbids);
 }
 
+// As CANN does it: with pageable memory, a wait for the stream and then a
+// synchronous copy, because a device cannot reach such memory.
 Status Runtime::copy_async(void* to, const void* from, std::size_t bytes,
                            Stream* stream) {
   if (bytes == 0) {
@@ -81,21 +111,29 @@ Status Runtime::copy_async(void* to, const void* from, std::size_t bytes,
     return machine_->fail(Status::kInvalidParam,
                           "copy_async: a pointer is null");
   }
-  return submit(stream, copy_task(*this, {to, from, bytes}));
+  Task task = copy_task(*this, {to, from, bytes});
+  if (!is_pageable(*this, to) && !is_pageable(*this, from)) {
+    return submit(stream, std::move(task));
+  }
+  const Status status = synchronize(stream, std::nullopt);
+  if (status == Status::kStreamCaptured) {
+    return machine_->fail(Status::kInvalidParam,
+                          "copy_async: a capture cannot hold a copy of host "
+                          "memory that is not pinned");
+  }
+  return status == Status::kOk ? run_now(task, Status::kCaptureBlocksAsync)
+                               : status;
 }
 
 Status Runtime::fill(void* to, std::int32_t value, std::size_t bytes) {
-  Call call(*machine_);
-  if (!call) {
-    return Status::kInternal;
-  }
   if (bytes == 0) {
     return Status::kOk;
   }
   if (to == nullptr) {
     return machine_->fail(Status::kInvalidParam, "fill: the pointer is null");
   }
-  return machine_->run_on_host(call.lock, fill_task(*this, to, value, bytes));
+  return run_now(fill_task(*this, to, value, bytes),
+                 Status::kCaptureModeForbids);
 }
 
 Status Runtime::fill_async(void* to, std::int32_t value, std::size_t bytes,

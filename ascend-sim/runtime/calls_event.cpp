@@ -52,6 +52,15 @@ Status Runtime::record(Event* event, Stream* stream) {
   if (!call) {
     return Status::kInternal;
   }
+  const Status ready = machine_->usable(event, stream, "record");
+  if (ready != Status::kOk) {
+    return ready;
+  }
+  machine_->note("record", "event", machine_->names_of(*event, *stream));
+  if (stream->capture.id != 0) {
+    machine_->capture_record(*stream, *event);
+    return Status::kOk;
+  }
   const Ticks now = machine_->engine.tick();
   stream->clock.join(machine_->host);
   if (stream->end != kNever) {
@@ -66,6 +75,14 @@ Status Runtime::wait(Stream* stream, Event* event) {
   if (!call) {
     return Status::kInternal;
   }
+  const Status ready = machine_->usable(event, stream, "wait");
+  if (ready != Status::kOk) {
+    return ready;
+  }
+  machine_->note("wait", "event", machine_->names_of(*event, *stream));
+  if (stream->capture.id != 0 || machine_->is_capturing(*event)) {
+    return machine_->capture_wait(*stream, *event);
+  }
   machine_->engine.tick();
   if (event->mark) {
     stream->end = std::max(stream->end, event->mark->time);
@@ -74,19 +91,26 @@ Status Runtime::wait(Stream* stream, Event* event) {
   return Status::kOk;
 }
 
-Status Runtime::reset(Event* event, Stream* /*stream*/) {
+Status Runtime::reset(Event* event, Stream* stream) {
   const Call call(*machine_);
   if (!call) {
     return Status::kInternal;
   }
-  event->mark.reset();
-  return Status::kOk;
+  const Status ready = machine_->usable(event, stream, "reset");
+  if (ready == Status::kOk) {
+    event->mark.reset();
+  }
+  return ready;
 }
 
 Status Runtime::query(Event* event, bool* done) {
   Call call(*machine_);
   if (!call) {
     return Status::kInternal;
+  }
+  const Status ready = machine_->ready(event, "query");
+  if (ready != Status::kOk) {
+    return ready;
   }
   const Ticks now = machine_->engine.tick();
   const std::shared_ptr<const Mark> mark = event->mark;
@@ -103,6 +127,12 @@ Status Runtime::synchronize(Event* event, Timeout timeout) {
   if (!call) {
     return Status::kInternal;
   }
+  const Status ready = machine_->ready(event, "synchronize");
+  if (ready != Status::kOk) {
+    return ready;
+  }
+  machine_->note("synchronize_event", "wait",
+                 {{"event", std::to_string(event->id)}});
   const std::shared_ptr<const Mark> mark = event->mark;
   if (!mark) {
     return Status::kOk;
@@ -111,7 +141,7 @@ Status Runtime::synchronize(Event* event, Timeout timeout) {
   if (status == Status::kOk) {
     machine_->host.join(mark->clock);
   }
-  return status;
+  return status == Status::kSyncTimeout ? Status::kEventSyncTimeout : status;
 }
 
 Status Runtime::elapsed(Event* begin, Event* end, float* ms) {
@@ -122,6 +152,10 @@ Status Runtime::elapsed(Event* begin, Event* end, float* ms) {
   constexpr float kMillisecondsPerTick = 1e-3F;
   const Ticks now = machine_->engine.now();
   for (const Event* const event : {begin, end}) {
+    const Status ready = machine_->ready(event, "elapsed");
+    if (ready != Status::kOk) {
+      return ready;
+    }
     if (!event->mark || event->mark->time > now) {
       return machine_->fail(
           Status::kEventTimestampInvalid,

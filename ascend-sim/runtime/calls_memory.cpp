@@ -1,6 +1,5 @@
 // Runtime's calls on memory: the device's and the host's pinned.
 // Moves no bytes.
-#include <algorithm>
 #include <cstdlib>
 
 #include "runtime/machine.h"
@@ -20,17 +19,23 @@ Status Runtime::allocate(std::size_t bytes, Address* address) {
   }
   DeviceMemory& memory =
       *machine_->memories[static_cast<std::size_t>(device())];
-  const auto block = memory.allocate(bytes, machine_->allocations + 1);
+  const bool fails = machine_->faults.hit("malloc");
+  const auto block =
+      fails ? std::nullopt : memory.allocate(bytes, machine_->allocations + 1);
   if (!block) {
-    return machine_->fail(Status::kOutOfMemory,
-                          "allocate: no room for " + std::to_string(bytes) +
-                              " bytes on device " + std::to_string(device()) +
-                              ", " + std::to_string(memory.free_bytes()) +
-                              " of " + std::to_string(memory.total_bytes()) +
-                              " are free");
+    return machine_->fail(
+        Status::kOutOfMemory,
+        "allocate: no room for " + std::to_string(bytes) + " bytes on device " +
+            std::to_string(device()) + ", " +
+            std::to_string(memory.free_bytes()) + " of " +
+            std::to_string(memory.total_bytes()) + " are free" +
+            (fails ? ", and ASCEND_SIM_FAULT asks for it" : ""));
   }
   ++machine_->allocations;
   *address = block->address;
+  machine_->note("allocate", "memory",
+                 {{"bytes", std::to_string(bytes)},
+                  {"block", machine_->place_of(block->address)}});
   return Status::kOk;
 }
 
@@ -40,10 +45,21 @@ Status Runtime::free(Address address) {
     return Status::kInternal;
   }
   DeviceMemory* const memory = machine_->memory_of(address);
-  if (memory == nullptr || !memory->free(address)) {
+  const auto block = memory == nullptr ? std::nullopt : memory->free(address);
+  if (!block) {
+    const bool again = memory != nullptr &&
+                       memory->find_freed(address) != nullptr &&
+                       memory->find(address, 1) == nullptr;
+    machine_->reports.add(
+        again ? "double-free" : "stray-free", "",
+        "free of an address at which no block begins" +
+            std::string(again ? ": it was freed before" : ""));
     return machine_->fail(Status::kMemoryFree,
-                          "free: no block starts at this address");
+                          "free: no block begins at this address");
   }
+  // free() waits for nothing: what uses the block must be known to be over.
+  machine_->report_freed({address, block->reserved, AccessKind::kWrite});
+  machine_->note("free", "memory", {{"block", machine_->place_of(address)}});
   return Status::kOk;
 }
 
@@ -63,7 +79,7 @@ Status Runtime::allocate_host(std::size_t bytes, void** pointer) {
         Status::kOutOfMemory,
         "allocate_host: no room for " + std::to_string(bytes) + " bytes");
   }
-  machine_->host_blocks.emplace(*pointer, bytes);
+  machine_->pinned.emplace(reinterpret_cast<Address>(*pointer), bytes);
   return Status::kOk;
 }
 
@@ -72,10 +88,16 @@ Status Runtime::free_host(void* pointer) {
   if (!call) {
     return Status::kInternal;
   }
-  if (machine_->host_blocks.erase(pointer) == 0) {
+  const auto found = machine_->pinned.find(reinterpret_cast<Address>(pointer));
+  if (found == machine_->pinned.end()) {
+    machine_->reports.add("stray-free", "host",
+                          "free_host of an address at which no pinned block "
+                          "begins");
     return machine_->fail(Status::kMemoryFree,
-                          "free_host: no pinned block starts at this address");
+                          "free_host: no pinned block begins at this address");
   }
+  machine_->report_freed({found->first, found->second, AccessKind::kWrite});
+  machine_->pinned.erase(found);
   std::free(pointer);
   return Status::kOk;
 }
@@ -108,16 +130,7 @@ bool Runtime::live(Address address, std::size_t bytes) const {
 
 bool Runtime::is_pinned(const void* pointer) const {
   const Call call(*machine_);
-  const auto address = reinterpret_cast<Address>(pointer);
-  // A program pins few blocks and asks seldom.
-  return call && std::any_of(machine_->host_blocks.begin(),
-                             machine_->host_blocks.end(),
-                             [&](const auto& block) {
-                               const auto begin =
-                                   reinterpret_cast<Address>(block.first);
-                               return address >= begin &&
-                                      address - begin < block.second;
-                             });
+  return call && machine_->is_pinned(reinterpret_cast<Address>(pointer), 1);
 }
 
 std::byte* Runtime::shadow(Address address) const {

@@ -26,19 +26,32 @@ Status Runtime::destroy_stream(Stream* stream, bool force) {
   if (!call) {
     return Status::kInternal;
   }
-  if (machine_->streams.count(stream) == 0 ||
-      std::ranges::count(machine_->default_streams, stream) != 0) {
+  const Status known = machine_->known(stream, "destroy_stream");
+  if (known != Status::kOk) {
+    return known;
+  }
+  if (std::ranges::count(machine_->default_streams, stream) != 0) {
     return machine_->fail(Status::kInvalidHandle,
-                          "destroy_stream: no stream has this handle, or it is "
-                          "a device's default stream");
+                          "destroy_stream: a device's default stream stays");
+  }
+  if (stream->capture.id != 0) {
+    return machine_->fail(Status::kStreamCaptured,
+                          "destroy_stream: stream " +
+                              std::to_string(stream->id) + " captures a graph");
   }
   Status status = Status::kOk;
   if (force) {
+    machine_->engine.drain(call.lock, std::nullopt);
     machine_->engine.drop(stream->id);
+    machine_->host.join(stream->clock);
   } else {
-    status = machine_->wait_until(call.lock, stream->end, std::nullopt);
+    status = machine_->synchronize(call.lock, *stream, std::nullopt);
   }
-  machine_->streams.erase(stream);
+  const auto found = machine_->streams.find(stream);
+  if (found != machine_->streams.end()) {  // no other thread was here
+    machine_->components.give_back(stream->component);
+    machine_->streams.erase(found);
+  }
   return status;
 }
 
@@ -60,7 +73,12 @@ Stream* Runtime::find_stream(void* handle) {
 
 Status Runtime::submit(Stream* stream, Task task) {
   const Call call(*machine_);
-  return call ? machine_->enqueue(*stream, std::move(task)) : Status::kInternal;
+  if (!call) {
+    return Status::kInternal;
+  }
+  const Status usable = machine_->usable(stream, task.name);
+  return usable == Status::kOk ? machine_->submit(*stream, std::move(task))
+                               : usable;
 }
 
 Status Runtime::query(Stream* stream, bool* done) {
@@ -68,11 +86,21 @@ Status Runtime::query(Stream* stream, bool* done) {
   if (!call) {
     return Status::kInternal;
   }
+  const Status known = machine_->known(stream, "query");
+  if (known != Status::kOk) {
+    return known;
+  }
+  if (stream->capture.id != 0) {
+    return machine_->fail(
+        Status::kStreamCaptured,
+        "query: stream " + std::to_string(stream->id) + " captures a graph");
+  }
   const Ticks now = machine_->engine.tick();
   *done = stream->end <= now;
+  const Clock clock = stream->clock;
   const Status status = machine_->wait_until(call.lock, now, std::nullopt);
   if (*done) {
-    machine_->host.join(stream->clock);
+    machine_->host.join(clock);
   }
   return status;
 }
@@ -82,11 +110,13 @@ Status Runtime::synchronize(Stream* stream, Timeout timeout) {
   if (!call) {
     return Status::kInternal;
   }
-  const Status status = machine_->wait_until(call.lock, stream->end, timeout);
-  if (status == Status::kOk) {
-    machine_->host.join(stream->clock);
+  const Status known = machine_->known(stream, "synchronize");
+  if (known != Status::kOk) {
+    return known;
   }
-  return status;
+  machine_->note("synchronize_stream", "wait",
+                 {{"stream", std::to_string(stream->id)}});
+  return machine_->synchronize(call.lock, *stream, timeout);
 }
 
 Status Runtime::synchronize_device(Timeout timeout) {
@@ -97,11 +127,19 @@ Status Runtime::synchronize_device(Timeout timeout) {
   Ticks last = machine_->engine.now();
   Clock clock;
   for (const auto& [handle, stream] : machine_->streams) {
-    if (stream->device == device()) {
-      last = std::max(last, stream->end);
-      clock.join(stream->clock);
+    if (stream->device != device()) {
+      continue;
     }
+    if (stream->capture.id != 0) {
+      return machine_->fail(Status::kStreamCaptured,
+                            "synchronize_device: stream " +
+                                std::to_string(stream->id) +
+                                " captures a graph");
+    }
+    last = std::max(last, stream->end);
+    clock.join(stream->clock);
   }
+  machine_->note("synchronize_device", "wait");
   const Status status = machine_->wait_until(call.lock, last, timeout);
   if (status == Status::kOk) {
     machine_->host.join(clock);

@@ -39,13 +39,17 @@ void Engine::advance(Ticks to) {
   }
 }
 
-Ticks Engine::duration(std::int32_t stream, std::uint64_t sequence) const {
-  const auto place = static_cast<std::uint64_t>(stream) + 1;
-  const std::uint64_t drawn =
-      mix(mix(mix(seed_ + 1) + place * 0x9e3779b97f4a7c15ULL) + sequence);
+Engine::Span Engine::draw(Ticks ready, const Component& component) const {
+  if (ready == kNever) {
+    return {kNever, kNever};
+  }
+  const std::uint64_t place = std::uint64_t{component.index} + 1;
+  const std::uint64_t drawn = mix(
+      mix(mix(seed_ + 1) + place * 0x9e3779b97f4a7c15ULL) + component.count);
   // One in eight is long, so that streams overtake each other.
   const bool is_long = (drawn & 7U) == 0;
-  return 1 + (drawn >> 8U) % (is_long ? 64 : 4);
+  const Ticks start = ready + ((drawn >> 4U) & 3U);
+  return {start, start + 1 + (drawn >> 8U) % (is_long ? 64 : 4)};
 }
 
 void Engine::push(Job job) {
@@ -78,10 +82,16 @@ bool Engine::drain(Lock& lock, Timeout timeout) {
   return true;
 }
 
-void Engine::drop(std::int32_t stream) {
-  std::erase_if(jobs_,
-                [stream](const Job& job) { return job.stream == stream; });
-  ran_.notify_all();
+void Engine::wait_in_vain(Lock& lock, std::chrono::milliseconds time) {
+  if (!jobs_.empty()) {
+    advance(jobs_.rbegin()->start);
+  }
+  drain(lock, std::nullopt);
+  ran_.wait_for(lock, time, [this] { return parked_; });
+}
+
+void Engine::drop(std::int32_t owner) {
+  std::erase_if(jobs_, [owner](const Job& job) { return job.owner == owner; });
 }
 
 void Engine::park(Lock& lock) {
@@ -103,15 +113,18 @@ void Engine::work() {
 }
 
 void Engine::run_first(Lock& lock) {
-  const Job job = std::move(jobs_.extract(jobs_.begin()).value());
+  Job job = std::move(jobs_.extract(jobs_.begin()).value());
   running_ = job.start;
   Status status = Status::kOk;
-  if (client_.start(job) && job.task->body) {
+  if (client_.start(job)) {
     lock.unlock();
-    status = job.task->body();
+    if (job.body) {
+      status = (*job.body)();
+    }
+    job.body.reset();  // it may own much, or be slow to destroy
     lock.lock();
+    client_.finish(job, status);
   }
-  client_.finish(job, status);
   running_.reset();
   ran_.notify_all();
 }

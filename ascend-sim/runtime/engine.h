@@ -12,6 +12,7 @@
 // finds without an overlap. Host and device still overlap for real.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -24,21 +25,30 @@
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/components.h"
 #include "runtime/runtime.h"
 #include "runtime/task.h"
 
 namespace ascend_sim {
 
+using Body = std::shared_ptr<const std::function<Status()>>;
+
+enum class Fate : std::uint8_t { kRuns, kFails, kHangs };
+
 // A task on its way: where it was submitted and when it runs.
 struct Job {
   Ticks start = 0;
   Ticks end = 0;
-  std::uint64_t number = 0;  // of the submission
-  std::shared_ptr<const Task> task;
+  std::uint64_t number = 0;          // of the submission
+  std::shared_ptr<const Task> task;  // without its body, which may own much
+  Body body;
   std::int32_t device = 0;
-  std::int32_t stream = 0;
+  std::int32_t stream = 0;  // that it shows as
+  std::int32_t owner = 0;   // the stream that it was submitted or replayed on
   std::uint64_t sequence = 0;  // on its stream
-  // Of the allocation behind each access at submission; 0 if there was none.
+  std::uint32_t graph = 0;     // 0: none
+  Fate fate = Fate::kRuns;
+  // Of the block behind each access at submission; 0 if there was none.
   std::vector<std::uint64_t> serials;
 };
 
@@ -70,17 +80,23 @@ class Engine final {
   // Moves the host's clock, and so releases tasks; never back, never to
   // kNever.
   void advance(Ticks to);
-  // Ticks for a task, from 1 to 64; mostly few.
-  [[nodiscard]] Ticks duration(std::int32_t stream,
-                               std::uint64_t sequence) const;
+  // When a task begins that could begin at a time, and when it ends: a delay
+  // of at most 3 ticks, and 1 to 64 ticks, mostly few.
+  struct Span {
+    Ticks start = 0;
+    Ticks end = 0;
+  };
+  [[nodiscard]] Span draw(Ticks ready, const Component& component) const;
   void push(Job job);
   // Waits until all due tasks have run; false after the timeout.
   bool drain(Lock& lock, Timeout timeout);
+  // Lets all run that does not hang, then waits for the time given: what a
+  // host sees that waits for a stream that hangs.
+  void wait_in_vain(Lock& lock, std::chrono::milliseconds time);
   // Removes the tasks of a stream that have not begun.
-  void drop(std::int32_t stream);
+  void drop(std::int32_t owner);
   // Runs nothing more; those who wait return. For the end of the process.
   void park(Lock& lock);
-  [[nodiscard]] bool parked() const { return parked_; }
 
  private:
   struct Earlier {

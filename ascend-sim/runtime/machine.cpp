@@ -1,11 +1,13 @@
-// Submission, waiting and execution: the steps that calls share.
-// Exports nothing to the other folders.
+// The machine's life: threads, handles, the end of the process.
+// Runs no task.
 #include "runtime/machine.h"
 
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -17,12 +19,31 @@ std::uint64_t next_serial() {
   return ++last;
 }
 
+std::uint32_t next_thread() {
+  static std::atomic<std::uint32_t> last{0};
+  return last++;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::FILE* const file = std::fopen(path.c_str(), "w");
+  const bool written =
+      file != nullptr &&
+      std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file == nullptr || std::fclose(file) != 0 || !written) {
+    std::fprintf(stderr,
+                 "ascend-sim: ASCEND_SIM_TRACE names a file that cannot be "
+                 "written: %s\n",
+                 path.c_str());
+  }
+}
+
 }  // namespace
 
 Runtime::Machine::Machine(Settings from)
     : settings(std::move(from)),
       serial(next_serial()),
       process(getpid()),
+      faults(settings.faults),
       engine(settings.seed, *this) {
   for (std::int32_t device = 0; device < settings.devices; ++device) {
     memories.push_back(std::make_unique<DeviceMemory>(settings.memory_bytes));
@@ -31,8 +52,8 @@ Runtime::Machine::Machine(Settings from)
 }
 
 Runtime::Machine::~Machine() {
-  for (const auto& [pointer, bytes] : host_blocks) {
-    std::free(pointer);
+  for (const auto& [address, bytes] : pinned) {
+    std::free(reinterpret_cast<void*>(address));
   }
 }
 
@@ -52,6 +73,7 @@ ThreadState& Runtime::Machine::thread() const {
   if (state.machine != serial) {
     state = {};
     state.machine = serial;
+    state.number = next_thread();
   }
   return state;
 }
@@ -64,100 +86,93 @@ Status Runtime::Machine::fail(Status status, std::string_view message) const {
   return status;
 }
 
-DeviceMemory* Runtime::Machine::memory_of(Address address) const {
-  for (const auto& memory : memories) {
-    if (memory->contains(address)) {
-      return memory.get();
-    }
-  }
-  return nullptr;
-}
-
 Stream* Runtime::Machine::make_stream(std::int32_t device) {
   auto stream = std::make_unique<Stream>();
-  stream->id = static_cast<std::int32_t>(components);
+  stream->id = streams_made++;
   stream->device = device;
-  stream->component = components++;
+  stream->component = components.take();
   stream->end = engine.now();
   Stream* const made = stream.get();
   streams.emplace(made, std::move(stream));
   return made;
 }
 
-Status Runtime::Machine::enqueue(Stream& stream, Task task) {
-  const Ticks now = engine.tick();
-  stream.clock.join(host);
-  stream.clock.set(stream.component, ++stream.sequence);
-  Job job;
-  job.start = std::max(now, stream.end);
-  job.end = job.start == kNever
-                ? kNever
-                : job.start + engine.duration(stream.id, stream.sequence);
-  job.task = std::make_shared<const Task>(std::move(task));
-  job.device = stream.device;
-  job.stream = stream.id;
-  job.sequence = stream.sequence;
-  stream.end = job.end;
-  engine.push(std::move(job));
+Status Runtime::Machine::known(const Stream* stream,
+                               std::string_view call) const {
+  return streams.contains(stream)
+             ? Status::kOk
+             : fail(Status::kInvalidHandle,
+                    std::string(call) + ": no stream has this handle");
+}
+
+Status Runtime::Machine::known(const Event* event,
+                               std::string_view call) const {
+  return events.contains(event)
+             ? Status::kOk
+             : fail(Status::kInvalidHandle,
+                    std::string(call) + ": no event has this handle");
+}
+
+Status Runtime::Machine::usable(const Stream* stream,
+                                std::string_view call) const {
+  if (known(stream, call) != Status::kOk) {
+    return Status::kInvalidHandle;
+  }
+  if (stream->device != thread().device) {
+    return fail(Status::kStreamContext,
+                std::string(call) + ": stream " + std::to_string(stream->id) +
+                    " belongs to device " + std::to_string(stream->device) +
+                    ", but the thread's device is " +
+                    std::to_string(thread().device) +
+                    ": set the stream's device first");
+  }
   return Status::kOk;
 }
 
-Status Runtime::Machine::wait_until(Engine::Lock& lock, Ticks time,
-                                    Timeout timeout) {
-  engine.advance(time);
-  if (!engine.drain(lock, timeout)) {
-    return fail(Status::kSyncTimeout, "the wait for pending work timed out");
-  }
-  if (async_error != Status::kOk) {
-    return fail(async_error, "an asynchronous operation failed earlier");
-  }
-  return Status::kOk;
+Status Runtime::Machine::usable(const Event* event, const Stream* stream,
+                                std::string_view call) const {
+  const Status status = known(event, call);
+  return status == Status::kOk ? usable(stream, call) : status;
 }
 
-bool Runtime::Machine::check_operands(const Task& task,
-                                      std::string_view /*when*/) const {
-  return std::all_of(
-      task.accesses.begin(), task.accesses.end(), [this](const Access& access) {
-        const DeviceMemory* const memory = memory_of(access.address);
-        return memory != nullptr &&
-               memory->find(access.address, access.bytes) != nullptr;
-      });
-}
-
-void Runtime::Machine::materialize(const Task& task) {
-  for (const Access& access : task.accesses) {
-    memory_of(access.address)->materialize(access.address, access.bytes);
+Status Runtime::Machine::ready(const Event* event,
+                               std::string_view call) const {
+  const Status status = known(event, call);
+  if (status == Status::kOk && is_capturing(*event)) {
+    return fail(Status::kEventCaptured,
+                std::string(call) + ": event " + std::to_string(event->id) +
+                    " belongs to a capture that has not ended");
   }
+  return status;
 }
 
-Status Runtime::Machine::run_on_host(Engine::Lock& lock, const Task& task) {
-  engine.tick();
-  engine.drain(lock, std::nullopt);
-  if (!check_operands(task, "in a call")) {
-    return fail(Status::kInvalidParam,
-                task.name + ": an operand lies outside of every allocation");
-  }
-  materialize(task);
-  return task.body();
+Notes Runtime::Machine::names_of(const Event& event, const Stream& stream) {
+  return {{"event", std::to_string(event.id)},
+          {"stream", std::to_string(stream.id)}};
 }
 
-bool Runtime::Machine::start(const Job& job) {
-  if (async_error != Status::kOk) {
+void Runtime::Machine::note(std::string name, std::string category,
+                            Notes notes) {
+  notes.emplace_back("device", std::to_string(thread().device));
+  trace.noted(engine.now(), thread().number, std::move(name),
+              std::move(category), std::move(notes));
+}
+
+bool Runtime::Machine::finish_process() {
+  if (getpid() != process) {
     return false;
   }
-  if (!check_operands(*job.task, "when it ran")) {
-    async_error = Status::kVectorCoreException;
-    return false;
+  Engine::Lock lock(engine.mutex());
+  engine.park(lock);
+  if (!settings.trace_path.empty()) {
+    write_file(settings.trace_path, trace.json(settings.devices));
   }
-  materialize(*job.task);
-  executed.push_back(job.task->name + "@" + std::to_string(job.stream));
-  return true;
-}
-
-void Runtime::Machine::finish(const Job& /*job*/, Status status) {
-  if (status != Status::kOk && async_error == Status::kOk) {
-    async_error = status;
+  const std::vector<Report> unread = reports.take();
+  for (const Report& report : unread) {
+    std::fprintf(stderr, "ascend-sim: %s: %s\n", report.kind.c_str(),
+                 report.text.c_str());
   }
+  return !unread.empty();
 }
 
 }  // namespace ascend_sim

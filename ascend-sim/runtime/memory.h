@@ -58,6 +58,9 @@ class DeviceMemory final {
   [[nodiscard]] bool contains(Address address) const {
     return address >= view_ && address - view_ < bytes_;
   }
+  [[nodiscard]] std::size_t offset(Address address) const {
+    return address - view_;
+  }
   [[nodiscard]] std::byte* shadow(Address address) const {
     return shadow_ + (address - view_);
   }

@@ -162,6 +162,9 @@ class Runtime final {
   struct Machine;
 
  private:
+  // Runs a copy or fill in the calling thread, or gives what forbids it.
+  Status run_now(const Task& task, Status forbidden);
+
   std::unique_ptr<Machine> machine_;
 };
 

@@ -19,8 +19,9 @@ using Address = std::uintptr_t;
 
 enum class AccessKind : std::uint8_t { kRead, kWrite };
 
-// Bytes of device memory that a task touches. A strided operand gives one
-// access for each contiguous run, or its whole reach where runs are many.
+// Bytes of device memory, or of pinned host memory, that a task touches. A
+// strided operand gives one access for each contiguous run, or its whole reach
+// where runs are many.
 struct Access {
   Address address = 0;
   std::size_t bytes = 0;
@@ -34,7 +35,8 @@ struct Task {
   // when the task runs, and for races.
   std::vector<Access> accesses;
   // Runs on a worker, once for each submission or replay. Owns all it reads
-  // but device memory. May be empty.
+  // but device memory and pinned memory. May be empty. Calls nothing of the
+  // Runtime but shadow(), and neither does its destructor.
   std::function<Status()> body;
   // Arguments for the trace, as name and value.
   std::vector<std::pair<std::string, std::string>> notes;
