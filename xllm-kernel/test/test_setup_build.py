@@ -51,8 +51,8 @@ def pure_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (
             {"XLLM_KERNEL_BUILD_TURBO": "1"},
-            "build options are XLLM_KERNEL_BUILD_SIMD, XLLM_KERNEL_BUILD_FASTCALL, got "
-            "XLLM_KERNEL_BUILD_TURBO=1",
+            "build options are XLLM_KERNEL_BUILD_SIMD, XLLM_KERNEL_BUILD_FASTCALL, "
+            "XLLM_KERNEL_BUILD_XLITE, got XLLM_KERNEL_BUILD_TURBO=1",
         ),
         ({"XLLM_KERNEL_BUILD_TURBO": "0", **SIMD}, "got XLLM_KERNEL_BUILD_TURBO=0"),
         ({"XLLM_KERNEL_BUILD_": "1"}, "got XLLM_KERNEL_BUILD_=1"),
