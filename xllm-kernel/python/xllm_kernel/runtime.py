@@ -191,14 +191,21 @@ def _import_backends(
             sentence = f"declared for '{backend.device}', the worker runs '{device}'"
             yield Absent(backend, "device", sentence)
             continue
-        missing = [m for m in backend.requires if not _is_present(m)]
-        if missing:
-            hint = f"; {backend.hint}" if backend.hint else ""
-            plural = "modules are" if len(missing) > 1 else "module is"
-            sentence = f"required {plural} absent: {', '.join(missing)}{hint}"
-            yield Absent(backend, "missing", sentence)
+        lack = _lack(backend)
+        if lack is not None:
+            yield Absent(backend, "missing", lack)
             continue
         _import_backend(registry, definition, backend)
+
+
+def _lack(backend: BackendModule) -> str | None:
+    """Say what is absent of what a backend requires: modules, or what the system must bring."""
+    missing = [m for m in backend.requires if not _is_present(m)]
+    if not missing:
+        return get_platform(backend.device).absence(backend.requires)
+    hint = f"; {backend.hint}" if backend.hint else ""
+    plural = "modules are" if len(missing) > 1 else "module is"
+    return f"required {plural} absent: {', '.join(missing)}{hint}"
 
 
 def _is_present(module: str) -> bool:

@@ -19,10 +19,20 @@ class Platform(Protocol):
 
     name: str
     execution_modes: tuple[str, ...]
-    evidence: str
+
+    def absence(self, modules: tuple[str, ...]) -> str | None:
+        """Say what the system lacks for installed modules to be imported, or None.
+
+        Imports nothing. What it names is absent, as a module that is not installed; what is there
+        and does not work is for the import to say.
+        """
 
     def require(self) -> None:
-        """Raise DependencyAbsentError, naming the module, where the device cannot be used."""
+        """Raise DependencyAbsentError, naming what is missing, where the device cannot be used."""
+
+    @property
+    def evidence(self) -> str:
+        """How results on this device are obtained; known once ``require`` has passed."""
 
     def synchronize(self) -> None:
         """Wait until all submitted work is done."""

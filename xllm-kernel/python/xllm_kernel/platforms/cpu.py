@@ -22,6 +22,9 @@ class CpuPlatform:
     execution_modes: tuple[str, ...] = ("eager", "compile")
     evidence = "cpu"
 
+    def absence(self, modules: tuple[str, ...]) -> None:
+        """Miss nothing: PyTorch brings what it links."""
+
     def require(self) -> None:
         """Raise DependencyAbsentError where PyTorch is missing."""
         if importlib.util.find_spec("torch") is None:
