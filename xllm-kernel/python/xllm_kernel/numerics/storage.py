@@ -1,4 +1,7 @@
-"""What a call did to memory it does not own: mutated arguments, outputs that share storage."""
+"""What a call did to memory it does not own: mutated arguments, outputs that share storage.
+
+Bytes are compared on the processor: a device is not asked whether it was right.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor's whole storage as bytes where it is, gaps between elements included."""
+    """Return a tensor's whole storage as bytes, gaps between its elements included."""
     import torch
 
     empty = torch.empty(0, dtype=torch.uint8, device=tensor.device)
@@ -26,12 +29,11 @@ def overlap(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 
 def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    """Mark, of a tensor's whole storage, the bytes that its elements occupy; on the CPU."""
+    """Mark, of a tensor's whole storage, the bytes that its elements occupy."""
     import torch
 
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    size = tensor.untyped_storage().nbytes()
-    mark = torch.zeros(size, dtype=torch.uint8).untyped_storage()
+    mark = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
     elements = torch.empty(0, dtype=integers[tensor.element_size()])
     elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride()).fill_(-1)
     return torch.empty(0, dtype=torch.uint8).set_(mark) != 0
@@ -41,8 +43,7 @@ class ArgumentGuard:
     """Remembers arguments as they were made, to tell later what was done to them.
 
     The memory is of the arguments' creation, not of the last call: a write in any call since then,
-    a timed one for instance, is seen by the next check. It is kept and compared on the CPU: a
-    device on trial does not judge itself.
+    a timed one for instance, is seen by the next check.
     """
 
     def __init__(
