@@ -6,8 +6,8 @@
 #include <mutex>
 #include <string>
 
-#include "acl/acl_op_compiler.h"
 #include "abi/ascendcl/calls.h"
+#include "acl/acl_op_compiler.h"
 
 namespace {
 
@@ -18,9 +18,9 @@ using ascend_sim::abi::refuse;
 
 aclError refuse_operator(const char* function, const char* type) {
   const std::string name = type == nullptr ? "without a name" : type;
-  Runtime::get().fail(Status{ACL_ERROR_OP_NOT_FOUND},
-                      std::string(function) + ": operator " + name +
-                          " is not simulated");
+  Runtime::get().fail(
+      Status{ACL_ERROR_OP_NOT_FOUND},
+      std::string(function) + ": operator " + name + " is not simulated");
   return ACL_ERROR_OP_NOT_FOUND;
 }
 
@@ -38,11 +38,13 @@ Options& options() {
 
 extern "C" {
 
-aclError aclopCompileAndExecute(
-    const char* type, int, const aclTensorDesc* const[],
-    const aclDataBuffer* const[], int, const aclTensorDesc* const[],
-    aclDataBuffer* const[], const aclopAttr*, aclopEngineType, aclopCompileType,
-    const char*, aclrtStream) {
+aclError aclopCompileAndExecute(const char* type, int,
+                                const aclTensorDesc* const[],
+                                const aclDataBuffer* const[], int,
+                                const aclTensorDesc* const[],
+                                aclDataBuffer* const[], const aclopAttr*,
+                                aclopEngineType, aclopCompileType, const char*,
+                                aclrtStream) {
   return refuse_operator("aclopCompileAndExecute", type);
 }
 

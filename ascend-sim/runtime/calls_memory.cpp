@@ -122,6 +122,12 @@ std::optional<std::int32_t> Runtime::device_of(const void* pointer) const {
   return std::nullopt;
 }
 
+bool Runtime::live(Address address, std::size_t bytes) const {
+  const Call call(*machine_);
+  const DeviceMemory* const memory = machine_->memory_of(address);
+  return call && memory != nullptr && memory->find(address, bytes) != nullptr;
+}
+
 bool Runtime::is_pinned(const void* pointer) const {
   const Call call(*machine_);
   return call && machine_->is_pinned(reinterpret_cast<Address>(pointer), 1);

@@ -147,6 +147,10 @@ Status Runtime::synchronize_device(Timeout timeout) {
   return status;
 }
 
+std::int32_t Runtime::device_of(const Stream* stream) const {
+  return stream->device;
+}
+
 std::int32_t Runtime::id_of(const Stream* stream) const { return stream->id; }
 
 }  // namespace ascend_sim

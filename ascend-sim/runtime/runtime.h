@@ -76,6 +76,8 @@ class Runtime final {
       const void* pointer) const;
   // Whether allocate_host gave the host memory that holds this byte.
   [[nodiscard]] bool is_pinned(const void* pointer) const;
+  // Whether one live allocation of device memory holds all these bytes.
+  [[nodiscard]] bool live(Address address, std::size_t bytes) const;
   // The bytes behind a device address; for bodies of tasks only.
   [[nodiscard]] std::byte* shadow(Address address) const;
 
@@ -93,6 +95,8 @@ class Runtime final {
   using Timeout = std::optional<std::chrono::milliseconds>;
   [[nodiscard]] Status synchronize(Stream* stream, Timeout timeout);
   [[nodiscard]] Status synchronize_device(Timeout timeout);
+  // The device that a stream belongs to.
+  [[nodiscard]] std::int32_t device_of(const Stream* stream) const;
   // A number that traces and torch_npu show.
   [[nodiscard]] std::int32_t id_of(const Stream* stream) const;
 

@@ -115,9 +115,9 @@ aclError aclrtGetDeviceInfo(std::uint32_t device, aclrtDevAttr attribute,
           static_cast<std::int64_t>(Runtime::get().settings().memory_bytes);
       return ACL_SUCCESS;
     default:
-      return refuse(Status::kUnsupported, "aclrtGetDeviceInfo",
-                    "attribute " + std::to_string(attribute) +
-                        " is not simulated");
+      return refuse(
+          Status::kUnsupported, "aclrtGetDeviceInfo",
+          "attribute " + std::to_string(attribute) + " is not simulated");
   }
 }
 
@@ -143,9 +143,8 @@ aclError aclrtGetDeviceResLimit(std::int32_t device, aclrtDevResLimitType type,
     return no_such_device("aclrtGetDeviceResLimit", device);
   }
   const auto facts = facts_of(Runtime::get().settings().soc);
-  *value = static_cast<std::uint32_t>(type == ACL_RT_DEV_RES_CUBE_CORE
-                                          ? facts.cube_cores
-                                          : facts.vector_cores);
+  *value = static_cast<std::uint32_t>(
+      type == ACL_RT_DEV_RES_CUBE_CORE ? facts.cube_cores : facts.vector_cores);
   return ACL_SUCCESS;
 }
 
@@ -178,8 +177,8 @@ aclError aclrtSynchronizeDevice() {
 }
 
 aclError aclrtSynchronizeDeviceWithTimeout(std::int32_t timeout) {
-  return code(Runtime::get().synchronize_device(
-      ascend_sim::abi::timeout_of(timeout)));
+  return code(
+      Runtime::get().synchronize_device(ascend_sim::abi::timeout_of(timeout)));
 }
 
 // Only nonfinite arithmetic is simulated, which is what these chips default

@@ -52,28 +52,25 @@ aclError aclrtDestroyEvent(aclrtEvent event) {
 
 aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream) {
   return with_event("aclrtRecordEvent", event, [&](Event* which) {
-    return static_cast<Status>(
-        with_stream("aclrtRecordEvent", stream, [&](Stream* on) {
-          return Runtime::get().record(which, on);
-        }));
+    return static_cast<Status>(with_stream(
+        "aclrtRecordEvent", stream,
+        [&](Stream* on) { return Runtime::get().record(which, on); }));
   });
 }
 
 aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream) {
   return with_event("aclrtResetEvent", event, [&](Event* which) {
-    return static_cast<Status>(
-        with_stream("aclrtResetEvent", stream, [&](Stream* on) {
-          return Runtime::get().reset(which, on);
-        }));
+    return static_cast<Status>(with_stream(
+        "aclrtResetEvent", stream,
+        [&](Stream* on) { return Runtime::get().reset(which, on); }));
   });
 }
 
 aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event) {
   return with_event("aclrtStreamWaitEvent", event, [&](Event* which) {
-    return static_cast<Status>(
-        with_stream("aclrtStreamWaitEvent", stream, [&](Stream* on) {
-          return Runtime::get().wait(on, which);
-        }));
+    return static_cast<Status>(with_stream(
+        "aclrtStreamWaitEvent", stream,
+        [&](Stream* on) { return Runtime::get().wait(on, which); }));
   });
 }
 

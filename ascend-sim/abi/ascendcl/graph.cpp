@@ -66,10 +66,9 @@ aclError aclmdlRICaptureGetInfo(aclrtStream stream,
 aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* graph) {
   if (graph == nullptr) return missing("aclmdlRICaptureEnd", "modelRI");
   Graph* captured = nullptr;
-  const aclError result =
-      with_stream("aclmdlRICaptureEnd", stream, [&](Stream* on) {
-        return Runtime::get().end_capture(on, &captured);
-      });
+  const aclError result = with_stream(
+      "aclmdlRICaptureEnd", stream,
+      [&](Stream* on) { return Runtime::get().end_capture(on, &captured); });
   *graph = captured;
   return result;
 }
@@ -90,10 +89,9 @@ aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode) {
 
 aclError aclmdlRIExecuteAsync(aclmdlRI graph, aclrtStream stream) {
   return with_graph("aclmdlRIExecuteAsync", graph, [&](Graph* which) {
-    return static_cast<Status>(
-        with_stream("aclmdlRIExecuteAsync", stream, [&](Stream* on) {
-          return Runtime::get().replay(which, on);
-        }));
+    return static_cast<Status>(with_stream(
+        "aclmdlRIExecuteAsync", stream,
+        [&](Stream* on) { return Runtime::get().replay(which, on); }));
   });
 }
 

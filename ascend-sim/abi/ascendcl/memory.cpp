@@ -128,9 +128,9 @@ aclError aclrtMemcpyAsyncWithCondition(void* to, std::size_t room,
   if (submitted != ACL_SUCCESS || (!is_pageable(to) && !is_pageable(from))) {
     return submitted;
   }
-  return with_stream(
-      "aclrtMemcpyAsyncWithCondition", stream,
-      [&](Stream* on) { return runtime.synchronize(on, std::nullopt); });
+  return with_stream("aclrtMemcpyAsyncWithCondition", stream, [&](Stream* on) {
+    return runtime.synchronize(on, std::nullopt);
+  });
 }
 
 aclError aclrtMemset(void* to, std::size_t room, std::int32_t value,

@@ -15,9 +15,9 @@ struct SocFacts {
 
 // A name that is not listed gets the first row's counts.
 inline constexpr SocFacts kSocs[] = {
-    {"Ascend910B3", 20, 40},   {"Ascend910B1", 24, 48},
-    {"Ascend910B2", 24, 48},   {"Ascend910B2C", 24, 48},
-    {"Ascend910B4", 20, 40},   {"Ascend910B4-1", 20, 40},
+    {"Ascend910B3", 20, 40},    {"Ascend910B1", 24, 48},
+    {"Ascend910B2", 24, 48},    {"Ascend910B2C", 24, 48},
+    {"Ascend910B4", 20, 40},    {"Ascend910B4-1", 20, 40},
     {"Ascend910_9391", 24, 48}, {"Ascend910_9362", 20, 40},
 };
 

@@ -76,9 +76,9 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream,
 aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus* status) {
   if (status == nullptr) return missing("aclrtStreamQuery", "status");
   bool done = false;
-  const aclError result = with_stream(
-      "aclrtStreamQuery", stream,
-      [&](Stream* on) { return Runtime::get().query(on, &done); });
+  const aclError result =
+      with_stream("aclrtStreamQuery", stream,
+                  [&](Stream* on) { return Runtime::get().query(on, &done); });
   *status = done ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return result;
 }
@@ -121,8 +121,7 @@ aclError aclrtSetStreamOverflowSwitch(aclrtStream stream, std::uint32_t flag) {
                      [](Stream*) { return Status::kOk; });
 }
 
-aclError aclrtGetStreamOverflowSwitch(aclrtStream stream,
-                                      std::uint32_t* flag) {
+aclError aclrtGetStreamOverflowSwitch(aclrtStream stream, std::uint32_t* flag) {
   if (flag == nullptr) return missing("aclrtGetStreamOverflowSwitch", "flag");
   *flag = 0;
   return with_stream("aclrtGetStreamOverflowSwitch", stream,

@@ -52,8 +52,8 @@ extern "C" {
 
 aclError aclInit(const char* /*configPath*/) {
   if (initialized.exchange(true)) {
-    return code(Runtime::get().fail(
-        Status::kRepeatInitialize, "aclInit: the process called it before"));
+    return code(Runtime::get().fail(Status::kRepeatInitialize,
+                                    "aclInit: the process called it before"));
   }
   return ACL_SUCCESS;
 }
