@@ -13,28 +13,35 @@
 #include <optional>
 #include <vector>
 
-#include "launchers/narrow.h"
+#include "operators/dtype.h"
 
 namespace ascend_sim {
 namespace {
 
-template <typename Narrow>
-std::vector<float> load(const std::byte* from, std::size_t elements) {
+// The 16-bit format of a kernel's tensors.
+struct Format {
+  float (*widen)(std::uint16_t);
+  std::uint16_t (*narrow)(float);
+};
+constexpr Format kBfloat16{from_bfloat16, bfloat16_from};
+constexpr Format kFloat16{from_float16, float16_from};
+constexpr std::size_t kNarrowBytes = sizeof(std::uint16_t);
+
+std::vector<float> load(const Format& format, const std::byte* from,
+                        std::size_t elements) {
   std::vector<float> values(elements);
   for (std::size_t i = 0; i < elements; ++i) {
-    Narrow narrow_value;
-    std::memcpy(&narrow_value, from + i * sizeof(Narrow), sizeof(Narrow));
-    values[i] = widen(narrow_value);
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, from + i * kNarrowBytes, kNarrowBytes);
+    values[i] = format.widen(bits);
   }
   return values;
 }
 
-template <typename Narrow>
-void store(std::span<const float> values, std::byte* to) {
+void store(const Format& format, std::span<const float> values, std::byte* to) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    Narrow narrow_value;
-    narrow(values[i], narrow_value);
-    std::memcpy(to + i * sizeof(Narrow), &narrow_value, sizeof(Narrow));
+    const std::uint16_t bits = format.narrow(values[i]);
+    std::memcpy(to + i * kNarrowBytes, &bits, kNarrowBytes);
   }
 }
 
@@ -96,11 +103,11 @@ void normalise(std::span<float> values, float variance, float eps,
   }
 }
 
-template <typename Narrow>
 class Norm final {
  public:
-  Norm(const NormBlock& block, const Resolve& resolve)
+  Norm(const NormBlock& block, const Format& format, const Resolve& resolve)
       : block_(block),
+        format_(format),
         kind_(static_cast<NormKind>(block.kind)),
         width_(std::size_t{block.norm_dim} * block.cnt_per_token),
         input_(resolve(block.input)),
@@ -130,19 +137,19 @@ class Norm final {
   [[nodiscard]] std::vector<float> load_parameters(
       const std::byte* from) const {
     return from == nullptr ? std::vector<float>{}
-                           : load<Narrow>(from, block_.norm_dim);
+                           : load(format_, from, block_.norm_dim);
   }
 
   [[nodiscard]] std::vector<float> load_row(std::uint64_t row) const {
     const std::size_t offset =
-        (block_.in_start + row * block_.in_step) * sizeof(Narrow);
-    std::vector<float> values = load<Narrow>(input_ + offset, width_);
+        (block_.in_start + row * block_.in_step) * kNarrowBytes;
+    std::vector<float> values = load(format_, input_ + offset, width_);
     if (add_in_out_ != nullptr) {
       const std::vector<float> other =
-          load<Narrow>(add_in_out_ + offset, width_);
+          load(format_, add_in_out_ + offset, width_);
       std::transform(values.begin(), values.end(), other.begin(),
                      values.begin(), std::plus<>());
-      store<Narrow>(values, add_in_out_ + offset);
+      store(format_, values, add_in_out_ + offset);
     }
     return values;
   }
@@ -163,7 +170,7 @@ class Norm final {
       std::memcpy(out_ + offset * sizeof(float), values.data(),
                   values.size_bytes());
     } else {
-      store<Narrow>(values, out_ + offset * sizeof(Narrow));
+      store(format_, values, out_ + offset * kNarrowBytes);
     }
   }
 
@@ -186,6 +193,7 @@ class Norm final {
   }
 
   const NormBlock block_;
+  const Format format_;
   const NormKind kind_;
   const std::size_t width_;  // elements of a row
   const std::byte* const input_;
@@ -196,8 +204,8 @@ class Norm final {
   std::byte* const out_;
 };
 
-template <typename Narrow>
-std::variant<Plan, BlockError> plan_norm(std::span<const std::byte> bytes,
+std::variant<Plan, BlockError> plan_norm(const Format& format,
+                                         std::span<const std::byte> bytes,
                                          std::uint32_t cores) {
   const NormBlock block = decode_norm(bytes);
   if (std::optional<BlockError> error = check_norm(block)) {
@@ -206,9 +214,9 @@ std::variant<Plan, BlockError> plan_norm(std::span<const std::byte> bytes,
   Plan plan;
   plan.operands = operands_of(block);
   plan.notes = notes_of(block);
-  plan.run = [block, cores](const Resolve& resolve) {
+  plan.run = [block, format, cores](const Resolve& resolve) {
     if (block.token_num > 0) {
-      Norm<Narrow>(block, resolve).run(std::min(cores, block.token_num));
+      Norm(block, format, resolve).run(std::min(cores, block.token_num));
     }
   };
   return plan;
@@ -218,12 +226,12 @@ std::variant<Plan, BlockError> plan_norm(std::span<const std::byte> bytes,
 
 std::variant<Plan, BlockError> plan_norm_bfloat16(
     std::span<const std::byte> block, std::uint32_t cores) {
-  return plan_norm<Bfloat16>(block, cores);
+  return plan_norm(kBfloat16, block, cores);
 }
 
 std::variant<Plan, BlockError> plan_norm_float16(
     std::span<const std::byte> block, std::uint32_t cores) {
-  return plan_norm<Float16>(block, cores);
+  return plan_norm(kFloat16, block, cores);
 }
 
 }  // namespace ascend_sim

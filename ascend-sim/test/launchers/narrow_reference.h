@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "launchers/narrow.h"
+#include "operators/dtype.h"
 
 namespace ascend_sim::testing {
 
@@ -25,6 +25,17 @@ inline double value_of(std::uint32_t bits, int exponent_bits,
   const int power = (exponent == 0 ? 1 : exponent) - bias - fraction_bits;
   return sign * std::ldexp(hidden + fraction, power);
 }
+
+struct Bfloat16 {
+  std::uint16_t bits = 0;
+  static std::uint16_t narrow(float value) { return bfloat16_from(value); }
+  static float widen(std::uint16_t bits) { return from_bfloat16(bits); }
+};
+struct Float16 {
+  std::uint16_t bits = 0;
+  static std::uint16_t narrow(float value) { return float16_from(value); }
+  static float widen(std::uint16_t bits) { return from_float16(bits); }
+};
 
 inline double value_of(Bfloat16 narrow) { return value_of(narrow.bits, 8, 7); }
 inline double value_of(Float16 narrow) { return value_of(narrow.bits, 5, 10); }

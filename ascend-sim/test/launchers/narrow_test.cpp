@@ -1,6 +1,5 @@
-// Conversions between 16-bit and 32-bit floats against arithmetic in double.
-// Says nothing about the kernels that use them.
-#include "launchers/narrow.h"
+// The conversions between 16-bit and 32-bit floats that kernels use, against
+// arithmetic in double. Says nothing about the kernels.
 
 #include <gtest/gtest.h>
 
@@ -13,6 +12,8 @@
 namespace ascend_sim {
 namespace {
 
+using testing::Bfloat16;
+using testing::Float16;
 using testing::value_of;
 
 template <typename Narrow>
@@ -25,12 +26,12 @@ TYPED_TEST(NarrowTest, EveryValue_WidensExactlyAndComesBack) {
     const TypeParam value{static_cast<std::uint16_t>(bits)};
     const double want = value_of(value);
     TypeParam back;
-    narrow(widen(value), back);
+    back.bits = TypeParam::narrow(TypeParam::widen(value.bits));
     if (std::isnan(want)) {
-      EXPECT_TRUE(std::isnan(widen(value))) << bits;
+      EXPECT_TRUE(std::isnan(TypeParam::widen(value.bits))) << bits;
       EXPECT_TRUE(std::isnan(value_of(back))) << bits;
     } else {
-      EXPECT_EQ(widen(value), want) << bits;
+      EXPECT_EQ(TypeParam::widen(value.bits), want) << bits;
       EXPECT_EQ(back.bits, value.bits) << bits;
     }
   }
@@ -49,11 +50,11 @@ TYPED_TEST(NarrowTest, BetweenNeighbours_RoundsToNearestTiesToEven) {
     for (const float sign : {1.0F, -1.0F}) {
       const std::uint16_t sign_bit = sign < 0 ? 0x8000U : 0U;
       TypeParam to;
-      narrow(sign * middle, to);
+      to.bits = TypeParam::narrow(sign * middle);
       EXPECT_EQ(to.bits, sign_bit | (bits % 2 == 0 ? bits : bits + 1)) << bits;
-      narrow(sign * std::nextafter(middle, 0.0F), to);
+      to.bits = TypeParam::narrow(sign * std::nextafter(middle, 0.0F));
       EXPECT_EQ(to.bits, sign_bit | bits) << bits;
-      narrow(sign * std::nextafter(middle, HUGE_VALF), to);
+      to.bits = TypeParam::narrow(sign * std::nextafter(middle, HUGE_VALF));
       EXPECT_EQ(to.bits, sign_bit | (bits + 1)) << bits;
     }
   }
@@ -61,19 +62,19 @@ TYPED_TEST(NarrowTest, BetweenNeighbours_RoundsToNearestTiesToEven) {
 
 TEST(Narrow, BeyondTheLargestFloat16_IsInfinity) {
   Float16 to;
-  narrow(65519.99F, to);
+  to.bits = Float16::narrow(65519.99F);
   EXPECT_EQ(value_of(to), 65504);
-  narrow(65520.0F, to);
+  to.bits = Float16::narrow(65520.0F);
   EXPECT_EQ(value_of(to), HUGE_VAL);
-  narrow(-1e30F, to);
+  to.bits = Float16::narrow(-1e30F);
   EXPECT_EQ(value_of(to), -HUGE_VAL);
 }
 
 TEST(Narrow, NanWithFullPayload_StaysNan) {
   Bfloat16 to;
-  narrow(std::bit_cast<float>(0x7fffffffU), to);
+  to.bits = Bfloat16::narrow(std::bit_cast<float>(0x7fffffffU));
   EXPECT_TRUE(std::isnan(value_of(to)));
-  narrow(std::bit_cast<float>(0x7f800001U), to);
+  to.bits = Bfloat16::narrow(std::bit_cast<float>(0x7f800001U));
   EXPECT_TRUE(std::isnan(value_of(to)));
 }
 

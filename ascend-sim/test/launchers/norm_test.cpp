@@ -13,14 +13,15 @@
 #include <variant>
 #include <vector>
 
-#include "launchers/narrow.h"
 #include "test/launchers/block_builder.h"
 #include "test/launchers/narrow_reference.h"
 
 namespace ascend_sim {
 namespace {
 
+using testing::Bfloat16;
 using testing::BlockBuilder;
+using testing::Float16;
 using testing::kHalfUlp;
 using testing::value_of;
 
@@ -131,7 +132,7 @@ class NormRun final {
     std::normal_distribution<float> normal(0.5F, spread);
     std::vector<Narrow> values(elements);
     for (Narrow& value : values) {
-      narrow(normal(engine_), value);
+      value.bits = Narrow::narrow(normal(engine_));
     }
     return values;
   }
@@ -322,7 +323,7 @@ TYPED_TEST(NormTest, Fp32Output_IsNotRounded) {
 TYPED_TEST(NormTest, InPlace_IsRight) {
   std::vector<TypeParam> data(4 * 64);
   for (std::size_t i = 0; i < data.size(); ++i) {
-    narrow(static_cast<float>(i % 9) - 3, data[i]);
+    data[i].bits = TypeParam::narrow(static_cast<float>(i % 9) - 3);
   }
   const std::vector<TypeParam> before = data;
   BlockBuilder bytes;
@@ -348,9 +349,9 @@ TYPED_TEST(NormTest, InPlace_IsRight) {
 TYPED_TEST(NormTest, NotANumber_StaysInItsRow) {
   std::vector<TypeParam> data(3 * 64);
   for (TypeParam& value : data) {
-    narrow(1.0F, value);
+    value.bits = TypeParam::narrow(1);
   }
-  narrow(std::nanf(""), data[64 + 5]);
+  data[64 + 5].bits = TypeParam::narrow(std::nanf(""));
   std::vector<TypeParam> out(data.size());
   BlockBuilder bytes;
   bytes.pointer(0x00, data.data())
