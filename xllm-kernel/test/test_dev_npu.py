@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import PACKAGE_ROOT, REPOSITORY_ROOT, need
-from npu_world import SIMULATOR, NpuWorld
+from pretended_npu import SIMULATOR, Machine
 
 sys.path.insert(0, str(REPOSITORY_ROOT / "tools"))
 
@@ -36,19 +36,19 @@ sys.exit({failing!r} in " ".join(arguments))
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> NpuWorld:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """A machine with CANN and a device, in this process's own environment."""
     need("torch")
-    world = NpuWorld(tmp_path)
+    machine = Machine(tmp_path)
     monkeypatch.setattr(shell, "BUILD", tmp_path / "build")
     monkeypatch.setattr(evidence, "_git", lambda *arguments: " ".join(arguments))
-    monkeypatch.setenv("PYTHONPATH", str(world.modules))
-    monkeypatch.setenv("LD_LIBRARY_PATH", str(world.libraries))
+    monkeypatch.setenv("PYTHONPATH", str(machine.modules))
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(machine.libraries))
     monkeypatch.setenv("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     (tmp_path / "bin").mkdir()
     _install_python(tmp_path)
-    return world
+    return machine
 
 
 def _install_python(folder: Path, evidence: str = "device", failing: str = "nothing") -> None:
@@ -72,35 +72,35 @@ def _bundle(folder: Path) -> dict[str, bytes]:
 
 
 def test_evidence_on_the_simulator_is_refused_before_anything_runs(
-    world: NpuWorld, tmp_path: Path
+    machine: Machine, tmp_path: Path
 ) -> None:
-    world.install_cann(SIMULATOR)
-    world.install_device()
+    machine.install_cann(SIMULATOR)
+    machine.install_device()
     with pytest.raises(DevError, match=r"'simulated', not 'device'.*no evidence for an NPU"):
         evidence.gather(tmp_path / "out")
     assert _commands(tmp_path) == []
     assert not (tmp_path / "out").exists()
 
 
-def test_evidence_without_cann_exits_3_with_the_reason(world, tmp_path: Path, capsys) -> None:
-    world.install_torch_npu("raise SystemExit('imported')")
+def test_evidence_without_cann_exits_3_with_the_reason(machine, tmp_path: Path, capsys) -> None:
+    machine.install_torch_npu("raise SystemExit('imported')")
     assert evidence.gather(tmp_path / "out") == 3
     assert "CANN, which it links, is absent" in capsys.readouterr().out
     assert not (tmp_path / "out").exists()
 
 
-def test_evidence_with_a_broken_torch_npu_shows_what_it_raised(world, tmp_path: Path) -> None:
-    world.install_cann()
-    world.install_torch_npu("raise ImportError('undefined symbol: aclTest')")
+def test_evidence_with_a_broken_torch_npu_shows_what_it_raised(machine, tmp_path: Path) -> None:
+    machine.install_cann()
+    machine.install_torch_npu("raise ImportError('undefined symbol: aclTest')")
     with pytest.raises(DevError, match="undefined symbol: aclTest"):
         evidence.gather(tmp_path / "out")
 
 
 def test_evidence_bundles_reports_logs_facts_and_their_digests(
-    world: NpuWorld, tmp_path: Path
+    machine: Machine, tmp_path: Path
 ) -> None:
-    world.install_cann()
-    world.install_device()
+    machine.install_cann()
+    machine.install_device()
     smi = tmp_path / "bin" / "npu-smi"
     smi.write_text("#!/bin/sh\necho the devices\n")
     smi.chmod(0o755)
@@ -114,14 +114,14 @@ def test_evidence_bundles_reports_logs_facts_and_their_digests(
     assert (manifest["evidence"], manifest["environment"]["simulated"]) == ("device", False)
     assert manifest["revision"] == "rev-parse HEAD"
     assert manifest["uncommitted"] == ["status --porcelain"]
-    runtime = world.libraries / "libascendcl.so"
+    runtime = machine.libraries / "libascendcl.so"
     digest = hashlib.sha256(runtime.read_bytes()).hexdigest()
     assert manifest["binaries"][str(runtime)] == digest
 
 
-def test_evidence_runs_the_guides_commands_in_turn(world: NpuWorld, tmp_path: Path) -> None:
-    world.install_cann()
-    world.install_device()
+def test_evidence_runs_the_guides_commands_in_turn(machine: Machine, tmp_path: Path) -> None:
+    machine.install_cann()
+    machine.install_device()
     assert evidence.gather(tmp_path / "out") == 0
     commands = [line for line in _commands(tmp_path) if "xlite" not in line]
     assert [line.split()[:2] for line in commands] == [
@@ -140,10 +140,10 @@ def test_evidence_runs_the_guides_commands_in_turn(world: NpuWorld, tmp_path: Pa
 
 
 def test_evidence_of_failing_commands_is_bundled_too_and_exits_1(
-    world: NpuWorld, tmp_path: Path, capsys
+    machine: Machine, tmp_path: Path, capsys
 ) -> None:
-    world.install_cann()
-    world.install_device()
+    machine.install_cann()
+    machine.install_device()
     _install_python(tmp_path, failing="-m pytest")
     assert evidence.gather(tmp_path / "out") == 1
     assert "Failed: native-tests" in capsys.readouterr().out
@@ -152,10 +152,10 @@ def test_evidence_of_failing_commands_is_bundled_too_and_exits_1(
 
 
 def test_evidence_with_a_report_that_was_not_obtained_on_a_device_is_not_bundled(
-    world: NpuWorld, tmp_path: Path
+    machine: Machine, tmp_path: Path
 ) -> None:
-    world.install_cann()
-    world.install_device()
+    machine.install_cann()
+    machine.install_device()
     _install_python(tmp_path, evidence="simulated")
     with pytest.raises(DevError, match=r"native-numerics\.json says 'simulated'"):
         evidence.gather(tmp_path / "out")
@@ -163,7 +163,7 @@ def test_evidence_with_a_report_that_was_not_obtained_on_a_device_is_not_bundled
 
 
 @pytest.mark.parametrize(
-    ("system", "machine", "version", "fits"),
+    ("system", "processor", "version", "fits"),
     [
         ("Linux", "x86_64", (3, 11), True),
         ("Linux", "x86_64", (3, 12), True),
@@ -174,10 +174,10 @@ def test_evidence_with_a_report_that_was_not_obtained_on_a_device_is_not_bundled
     ],
 )
 def test_npu_tests_are_skipped_with_a_reason_where_no_wheels_exist(
-    monkeypatch, system: str, machine: str, version: tuple[int, int], fits: bool
+    monkeypatch, system: str, processor: str, version: tuple[int, int], fits: bool
 ) -> None:
     monkeypatch.setattr(platform, "system", lambda: system)
-    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "machine", lambda: processor)
     monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
     monkeypatch.setattr(platform, "python_version", lambda: ".".join(map(str, version)))
     reason = npu.unavailable()
@@ -185,7 +185,7 @@ def test_npu_tests_are_skipped_with_a_reason_where_no_wheels_exist(
         assert reason is None
         return
     assert reason is not None
-    assert f"not {system} {machine} with Python {version[0]}.{version[1]}" in reason
+    assert f"not {system} {processor} with Python {version[0]}.{version[1]}" in reason
     (suite,) = npu.run_npu_tests()
     assert (suite.passed, suite.failed, dict(suite.skips)) == (0, 0, {reason: 1})
     with pytest.raises(DevError, match="have wheels for"):

@@ -17,7 +17,12 @@ from dataclasses import dataclass
 
 from xllm_kernel import catalog, selection
 from xllm_kernel.catalog import BackendModule, Operation
-from xllm_kernel.errors import ConfigurationError, DependencyBrokenError, KernelError
+from xllm_kernel.errors import (
+    ConfigurationError,
+    DependencyBrokenError,
+    KernelError,
+    describe,
+)
 from xllm_kernel.platforms import get_platform
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
 from xllm_kernel.selection import Absent, Override
@@ -230,7 +235,7 @@ def _is_present(module: str) -> bool:
         except Exception as error:
             raise DependencyBrokenError(
                 f"{module}: it is required, and its package '{parent}' is installed, so that must "
-                f"import, but it raised {type(error).__name__}: {error}; repair the installation"
+                f"import, but it raised {describe(error)}; repair the installation"
             ) from error
     return True
 
@@ -246,7 +251,7 @@ def _import_backend(
     except (Exception, SystemExit) as error:  # a module that exits is broken, not done
         raise DependencyBrokenError(
             f"{operation} [{backend.module}]: the modules it requires are present, so it must "
-            f"import, but it raised {type(error).__name__}: {error}; repair the installation, or "
+            f"import, but it raised {describe(error)}; repair the installation, or "
             "remove the broken package to do without it"
         ) from error
     registered = registry.registered_by(backend.module)

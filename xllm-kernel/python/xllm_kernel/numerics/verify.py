@@ -30,7 +30,8 @@ EXIT_COULD_NOT_RUN = 3
 EXIT_CRASHED = 4
 EXIT_INTERRUPTED = 130
 
-# After these, a graph or the device itself may be unusable: later cases would only echo the fault.
+# After these, a graph or the device itself may be unusable, as after any error on a device that
+# does not recover: later cases would only echo the fault.
 _LAST_STAGES = ("capture", "replay")
 
 
@@ -123,7 +124,7 @@ def _execute(
             runner.run(case, row)
         except CaseEndedError as end:
             crashed |= end.crashed
-            if end.stage in _LAST_STAGES:
+            if end.stage in _LAST_STAGES or (end.status == "error" and not platform.recovers):
                 break
         finally:
             progress.clear()

@@ -15,10 +15,17 @@ from xllm_kernel.platforms.npu import NpuPlatform
 
 
 class Platform(Protocol):
-    """The interface through which shared runners treat every device alike."""
+    """The interface through which shared runners treat every device alike.
+
+    Attributes:
+        name: device type.
+        execution_modes: modes in which a function can be captured.
+        recovers: whether what runs after an error can be trusted.
+    """
 
     name: str
     execution_modes: tuple[str, ...]
+    recovers: bool
 
     def absence(self, modules: tuple[str, ...]) -> str | None:
         """Say what the system lacks for installed modules to be imported, or None.

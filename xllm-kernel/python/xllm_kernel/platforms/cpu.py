@@ -20,6 +20,7 @@ class CpuPlatform:
 
     name = "cpu"
     execution_modes: tuple[str, ...] = ("eager", "compile")
+    recovers = True
     evidence = "cpu"
 
     def absence(self, modules: tuple[str, ...]) -> None:

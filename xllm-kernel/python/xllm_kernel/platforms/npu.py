@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import Any
 
-from xllm_kernel.errors import DependencyAbsentError, DependencyBrokenError
+from xllm_kernel.errors import DependencyAbsentError, DependencyBrokenError, describe
 from xllm_kernel.platforms import ascend
 from xllm_kernel.platforms.captured import Captured, eager
 from xllm_kernel.platforms.evidence import SIMULATED
@@ -23,6 +23,9 @@ class NpuPlatform:
 
     name = "npu"
     execution_modes: tuple[str, ...] = ("eager", "aclgraph")
+    # An error on the device is raised once, at some later call; from then on work may be dropped
+    # without a word, and what is read back is what was there before.
+    recovers = False
 
     def absence(self, modules: tuple[str, ...]) -> str | None:
         """Say that CANN is missing, where one of the modules links it; imports nothing."""
@@ -49,7 +52,7 @@ class NpuPlatform:
         except Exception as error:
             raise DependencyBrokenError(
                 f"platform npu: torch_npu and CANN are installed, so torch_npu must import, but it "
-                f"raised {type(error).__name__}: {error}; repair the installation"
+                f"raised {describe(error)}; repair the installation"
             ) from error
         _require_device(npu)
 

@@ -37,7 +37,7 @@ torch.npu = types.SimpleNamespace(
 """
 
 
-class NpuWorld:
+class Machine:
     """Folders that a child process searches for libraries and modules first.
 
     Attributes:
@@ -70,7 +70,7 @@ class NpuWorld:
         self.install_torch_npu(MODULE.format(devices=devices, start=start, runtime=runtime))
 
     def run(self, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Run Python in this world."""
+        """Run Python on this machine."""
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("XLLM_", "ASCEND_"))}
         paths = [str(self.modules), *filter(None, [os.environ.get("PYTHONPATH")])]
         clean |= {"PYTHONPATH": ":".join(paths), "LD_LIBRARY_PATH": str(self.libraries)}
