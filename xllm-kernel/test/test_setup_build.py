@@ -210,6 +210,16 @@ def test_native_touched_sources_not_built_again(built_tree: Path) -> None:
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
 
 
+def test_native_build_leaves_the_bridge_to_launchers(built_tree: Path) -> None:
+    """It is another option's, for other environments, and says itself when it is stale."""
+    others = [_build_folder(built_tree) / name for name in ("xlite.py", "libxllm_kernel_xlite.so")]
+    for path in others:
+        path.write_text("")
+    assert "is up to date" in _build(built_tree).stdout
+    for path in others:
+        path.unlink()
+
+
 def test_native_header_edited_built_again(built_tree: Path, tmp_path: Path) -> None:
     header = built_tree / "include" / "xllm_kernel" / "rms_norm.h"
     header.write_text(header.read_text() + "// one more line\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from norm_data import EPS, NAN, Subject, assert_norm, bits, draw, draw_pair, layouts
+from norm_data import EPS, NAN, MemoryUse, Subject, assert_norm, bits, draw, draw_pair, layouts
 
 CALLS_A_GRAPH = 64
 CYCLES = 2000
@@ -113,16 +113,15 @@ def memory_stays_over_2000_captures(subject: Subject) -> None:
         captured.graph.replay()
         assert torch.equal(bits(captured.output), wanted)
 
-    def use() -> tuple[int, int]:
-        npu.synchronize()
-        npu.empty_cache()
-        return npu.memory_allocated(), npu.memory_reserved()
-
     cycle()
-    before = use()
+    npu.synchronize()
+    npu.empty_cache()
+    before = MemoryUse.now()
     for _ in range(CYCLES):
         cycle()
-    assert use() == before
+    npu.synchronize()
+    npu.empty_cache()
+    before.assert_no_growth(f"{CYCLES} captures")
 
 
 GRAPH = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from simulator import Simulator
 
 EPS = 1e-5
 NAN = float("nan")
+
+SETTLING_S = 30
 
 # Of float32: what one operation may be off by, relative to its result.
 _UNIT = 2.0**-24
@@ -65,6 +68,30 @@ def layouts(dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
     yield "three dimensions, cut", draw((3, 4, 192), dtype).to("npu")[:, 1:, :128]
     yield "four dimensions", draw((2, 3, 4, 128), dtype).to("npu")
     yield "one dimension", draw((64,), dtype).to("npu")
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes that tensors have, and that the allocator holds for them."""
+
+    allocated: int
+    reserved: int
+
+    @classmethod
+    def now(cls) -> MemoryUse:
+        torch.npu.synchronize()
+        return cls(torch.npu.memory_allocated(), torch.npu.memory_reserved())
+
+    def assert_no_growth(self, what: str) -> None:
+        """Compare with what is used now, once all is given back.
+
+        A thread of torch_npu's own gives back what calls held; no synchronisation waits for it.
+        """
+        deadline = time.monotonic() + SETTLING_S
+        while (use := self.now()).allocated > self.allocated and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert use.allocated <= self.allocated, f"{what}: {use} after {self}"
+        assert use.reserved <= self.reserved, f"{what}: {use} after {self}"
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

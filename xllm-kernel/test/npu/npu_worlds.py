@@ -14,6 +14,13 @@ SITE = Path(sysconfig.get_path("purelib"))
 SOURCES = REPOSITORY_ROOT / "xllm-kernel/python/xllm_kernel"
 
 
+def copy_package(folder: Path, ignore: Collection[str] = ()) -> Path:
+    """Copy this package without its sources in C++ and return the copy."""
+    copy = folder / "python/xllm_kernel"
+    shutil.copytree(SOURCES, copy, ignore=shutil.ignore_patterns("__pycache__", *ignore))
+    return copy
+
+
 class World:
     """A folder with everything that Python may import in it beyond its own library."""
 
@@ -25,13 +32,13 @@ class World:
             without: distributions to leave out.
             bridge: whether the package has its xlite bridge.
         """
-        self.site, self.package = folder / "site", folder / "python/xllm_kernel"
+        self.site = folder / "site"
         self.site.mkdir(parents=True)
         for entry in SITE.iterdir():
             if entry.name.partition("-")[0] not in without and not entry.name.endswith(".pth"):
                 (self.site / entry.name).symlink_to(entry)
         # Not beside its sources, whose hash would be one more thing to fit.
-        shutil.copytree(SOURCES, self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self.package = copy_package(folder)
         self.marker = self.package / "_build/xlite.py"
         if not bridge:
             self.marker.unlink()

@@ -8,6 +8,7 @@ import pytest
 import torch
 from graph_scenarios import GRAPH
 from norm_data import EPS, Subject, bits, draw, draw_pair, layouts
+from npu_worlds import copy_package
 from processes import Command, text_of
 from queue_modes import assert_every_mode_passes
 from scenarios import EAGER, SHAPES, a_call_on_another_device_leaves_the_current_one
@@ -56,10 +57,15 @@ def test_the_adapter_equals_the_hosts_operator_bitwise(subject: Subject) -> None
             assert torch.equal(bits(subject.function(x, w, EPS)), bits(host(x, w, EPS))), name
 
 
-def test_a_worker_needs_neither_host_nor_package_library() -> None:
+def test_a_worker_needs_neither_host_nor_package_library(tmp_path: Path) -> None:
+    copy = copy_package(tmp_path, ignore=("_build",))
     done = Command(
         (str(Path(__file__).with_name("alone.py")), "no-package-library"),
-        {"XLLM_KERNEL_OVERRIDE_RMS_NORM": IMPLEMENTATION, "XLLM_KERNEL_HOST_LIBRARY": None},
+        {
+            "PYTHONPATH": str(copy.parent),
+            "XLLM_KERNEL_OVERRIDE_RMS_NORM": IMPLEMENTATION,
+            "XLLM_KERNEL_HOST_LIBRARY": None,
+        },
     ).run()
     assert done.returncode == 0, text_of(done)
     assert done.stdout.splitlines()[-1] == IMPLEMENTATION

@@ -5,15 +5,12 @@ Names no operation. Imports PyTorch, torch_npu and the build's marker module onl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xllm_kernel import artifacts, launchers
 from xllm_kernel.errors import DependencyBrokenError
-
-if TYPE_CHECKING:
-    import torch
 
 # By the dtype that it launches.
 LAUNCHERS = dict(zip(("bfloat16", "float16"), launchers.LIBRARIES, strict=True))
@@ -83,7 +80,11 @@ def _revision(manifest: Mapping[str, Any]) -> str:
 
 
 def prove(
-    who: str, dtype: str, wanted: list[float], launch: Callable[[torch.Tensor], object]
+    who: str,
+    dtype: str,
+    given: Sequence[list[float]],
+    wanted: list[float],
+    launch: Callable[..., object],
 ) -> None:
     """Launch into a poisoned buffer and compare what stands there then.
 
@@ -93,8 +94,9 @@ def prove(
     Args:
         who: operation and implementation, for messages.
         dtype: of the launch, a key of ``LAUNCHERS``.
+        given: what the launch reads, one list a tensor.
         wanted: what must stand in the buffer.
-        launch: submits the launch; takes the buffer.
+        launch: submits the launch; takes the buffer and a tensor for each list.
 
     Raises:
         DependencyBrokenError: naming the library.
@@ -102,10 +104,12 @@ def prove(
     import torch
 
     trial = f"{LAUNCHERS[dtype]} must work in a trial launch of {len(wanted)} elements"
+    poison = [torch.nan] * len(wanted)
     try:
-        output = torch.full((1, len(wanted)), torch.nan, dtype=getattr(torch, dtype), device="npu")
-        launch(output)
-        written = output.cpu().flatten().tolist()
+        kind = getattr(torch, dtype)
+        output, *read = (torch.tensor(v, dtype=kind).to("npu") for v in (poison, *given))
+        launch(output, *read)
+        written = output.cpu().tolist()
     except RuntimeError as error:
         raise DependencyBrokenError(
             f"{who}: {trial}, but it failed: {error}; check xlite, CANN and the device's driver"

@@ -27,11 +27,9 @@ def _prove(dtype: str) -> None:
     With eps 11 under the root of 36, values 1 and 7 by weights 6 and 12 give 1 and 14, which both
     dtypes hold; any argument that gets lost gives something else.
     """
-    kind = getattr(torch, dtype)
-    values = torch.tensor([[1.0, 7.0] * 32], dtype=kind).to("npu")
-    weight = torch.tensor([6.0, 12.0] * 32, dtype=kind).to("npu")
     probe = torch.ops.xllm_kernel.xlite_rms_norm_probe.default
-    prove(_WHO, dtype, [1.0, 14.0] * 32, lambda output: probe(output, values, weight, 11.0))
+    given = ([1.0, 7.0] * 32, [6.0, 12.0] * 32)
+    prove(_WHO, dtype, given, [1.0, 14.0] * 32, lambda *tensors: probe(*tensors, 11.0))
 
 
 _BUILD = load_bridge(_WHO)
