@@ -26,11 +26,11 @@ aclError refuse_operator(const char* function, const char* type) {
 
 struct Options {
   std::mutex mutex;
-  std::array<std::string, 32> values;  // by aclCompileOpt
+  std::array<std::string, ACL_OP_DEBUG_OPTION + 1> values;  // by aclCompileOpt
 };
 
 Options& options() {
-  static Options all;
+  static Options& all = *new Options;  // lives to the very end
   return all;
 }
 

@@ -107,6 +107,11 @@ Tensor permute(const Tensor& tensor, const Sizes& order) {
 }
 
 void declare(Task& task, const Tensor& tensor, AccessKind kind) {
+  task.notes.emplace_back(
+      "operand " + std::to_string(task.notes.size()),
+      std::string(kind == AccessKind::kRead ? "reads " : "writes ") +
+          name_of(tensor.dtype) + " " + text_of(tensor.sizes) + " by " +
+          text_of(tensor.strides));
   if (tensor.count() == 0) return;
   const std::size_t item = size_of(tensor.dtype);
   std::vector<Dimension> steps = steps_of(tensor);

@@ -58,7 +58,8 @@ struct Scalar {
 [[nodiscard]] Tensor permute(const Tensor& tensor, const Sizes& order);
 
 // Declares that a task reads or writes the tensor's elements: one access for
-// each contiguous run, or the whole reach where runs are many.
+// each contiguous run, or the whole reach where runs are many. Notes the
+// operand for the trace.
 void declare(Task& task, const Tensor& tensor, AccessKind kind);
 
 }  // namespace ascend_sim

@@ -49,7 +49,7 @@ struct Pending {
 };
 
 Pending& pending() {
-  static Pending all;
+  static Pending& all = *new Pending;  // lives to the very end
   return all;
 }
 

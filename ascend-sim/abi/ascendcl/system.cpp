@@ -30,7 +30,7 @@ struct SystemOptions {
 };
 
 SystemOptions& system_options() {
-  static SystemOptions options;
+  static SystemOptions& options = *new SystemOptions;  // lives to the very end
   return options;
 }
 
@@ -64,11 +64,14 @@ aclError aclFinalize() {
 }
 
 // Valid until the thread's next call, as CANN documents. Null if nothing
-// failed.
+// failed. The text lies in an array because libraries ask after the
+// destructors of thread-local objects have run.
 const char* aclGetRecentErrMsg() {
-  thread_local std::string message;
-  message = Runtime::get().recent_message();
-  return message.empty() ? nullptr : message.c_str();
+  thread_local std::array<char, 1024> text;
+  const std::string message = Runtime::get().recent_message();
+  if (message.empty()) return nullptr;
+  std::snprintf(text.data(), text.size(), "%s", message.c_str());
+  return text.data();
 }
 
 // Nothing in a simulation reads the log of the device's software.
