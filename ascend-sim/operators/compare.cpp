@@ -47,11 +47,8 @@ Task is_close(const std::string& name, const Tensor& self, const Tensor& other,
   require_simulated(name, self);
   require_simulated(name, other);
   require_simulated(name, out);
-  const auto sizes = broadcast(self.sizes, other.sizes);
-  require(sizes && *sizes == out.sizes, name,
-          "the result's sizes must be those that self " + text_of(self.sizes) +
-              " and other " + text_of(other.sizes) + " broadcast to, got " +
-              text_of(out.sizes));
+  require_sizes(name, "the result", out,
+                broadcast_sizes(name, self.sizes, other.sizes));
   Task task;
   task.name = name;
   declare(task, self, AccessKind::kRead);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -23,9 +25,11 @@ const ElementFunction& function_of(const std::string& name,
 
 template <class C>
 C value_of(const Scalar& scalar) {
-  if constexpr (std::is_floating_point_v<C>)
+  if constexpr (std::is_floating_point_v<C>) {
     return static_cast<C>(scalar.as_double());
-  return static_cast<C>(scalar.as_int64());
+  } else {
+    return scalar.as_int64();
+  }
 }
 
 constexpr std::int64_t kBlock = 1024;
@@ -58,6 +62,7 @@ template <class C>
 void compute(Compute<C> function, const std::vector<Operand>& operands,
              const Tensor& out) {
   std::vector<Source<C>> sources;
+  sources.reserve(operands.size());
   for (const Operand& operand : operands) {
     sources.emplace_back(operand, out.sizes);
   }
@@ -71,11 +76,11 @@ void compute(Compute<C> function, const std::vector<Operand>& operands,
       values[k] =
           k < sources.size() ? sources[k].read(first, count) : values[0];
     }
-    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
-      block[i] = function(values[0][i], values[1][i], values[2][i]);
+    const std::span<C> computed(block.data(), static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      computed[i] = function(values[0][i], values[1][i], values[2][i]);
     }
-    results.write(first, std::span<const C>(block).first(
-                             static_cast<std::size_t>(count)));
+    results.write(first, computed);
   }
 }
 
@@ -104,15 +109,10 @@ void check(const std::string& name, const std::vector<Operand>& operands,
     const auto* tensor = std::get_if<Tensor>(&operand);
     if (tensor == nullptr) continue;
     require_simulated(name, *tensor);
-    const auto both = broadcast(sizes, tensor->sizes);
-    require(both.has_value(), name,
-            "operands' sizes must broadcast, got " + text_of(sizes) + " and " +
-                text_of(tensor->sizes));
-    sizes = *both;
+    sizes = broadcast_sizes(name, sizes, tensor->sizes);
   }
   require_simulated(name, out);
-  const auto fits = broadcast(sizes, out.sizes);
-  require(fits && *fits == out.sizes, name,
+  require(broadcast_sizes(name, sizes, out.sizes) == out.sizes, name,
           "the result's sizes must be " + text_of(sizes) + ", got " +
               text_of(out.sizes));
 }

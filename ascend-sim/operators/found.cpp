@@ -11,15 +11,14 @@ namespace ascend_sim {
 
 Task masked_select(const std::string& name, const Tensor& self,
                    const Tensor& mask, const Tensor& out) {
-  const auto sizes = broadcast(self.sizes, mask.sizes);
-  require(sizes.has_value(), name, "self's and mask's sizes must broadcast");
+  const Sizes sizes = broadcast_sizes(name, self.sizes, mask.sizes);
   require_dtype(name, "mask", mask, {DType::kBool, DType::kUint8});
   require_dtype(name, "the result", out, {self.dtype});
-  require_sizes(name, "the result", out, {count_of(*sizes)});
+  require_sizes(name, "the result", out, {count_of(sizes)});
   Task task = moving_task(name, {self, mask}, out);
   task.body = [=] {
-    const auto chosen = Bits(expand(mask, *sizes)).read_all();
-    const Bits source(as_bits(expand(self, *sizes)));
+    const auto chosen = Bits(expand(mask, sizes)).read_all();
+    const Bits source(as_bits(expand(self, sizes)));
     const Bits target(as_bits(out));
     std::int64_t count = 0;
     for (std::size_t i = 0; i < chosen.size(); ++i) {

@@ -66,8 +66,11 @@ C power(C base, C exponent) {
   if constexpr (kFloating<C>) {
     return std::pow(base, exponent);
   } else {
-    if (exponent < 0)
-      return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+    if (exponent < 0) {
+      // The quotient 1 / base^-exponent, cut off.
+      const C sign = exponent % 2 == 0 ? 1 : base;
+      return base == 1 || base == -1 ? sign : 0;
+    }
     C result = 1;
     for (; exponent > 0; exponent /= 2) {
       if (exponent % 2 == 1) result = multiply(result, base);
@@ -90,8 +93,11 @@ C lesser_of(C a, C b) {
 
 template <class C>
 bool finite(C a) {
-  if constexpr (kFloating<C>) return std::isfinite(a);
-  return true;
+  if constexpr (kFloating<C>) {
+    return std::isfinite(a);
+  } else {
+    return true;
+  }
 }
 
 // Functions that are defined for floating point alone give integers the

@@ -56,9 +56,7 @@ std::optional<Indexing> plan(const std::string& name, const Tensor& self,
   for (std::size_t d = 0; d < indices.size(); ++d) {
     if (indices[d].sizes == Sizes{0}) continue;
     require_index(name, indices[d]);
-    const auto both = broadcast(out.index_sizes, indices[d].sizes);
-    require(both.has_value(), name, "the indices' sizes must broadcast");
-    out.index_sizes = *both;
+    out.index_sizes = broadcast_sizes(name, out.index_sizes, indices[d].sizes);
     replaced.push_back(d);
   }
   if (replaced.empty()) return std::nullopt;
@@ -83,9 +81,9 @@ std::optional<Positions> positions(const std::string& name,
                                    const Indexing& indexing) {
   std::vector<Positions> values(indexing.self_sizes.size());
   for (std::size_t d = 0; d < values.size(); ++d) {
-    if (!indexing.by_dimension[d]) continue;
-    auto read = wrapped(name, Bits(*indexing.by_dimension[d]).read_all(),
-                        indexing.self_sizes[d]);
+    const std::optional<Tensor>& index = indexing.by_dimension[d];
+    if (!index) continue;
+    auto read = wrapped(name, Bits(*index).read_all(), indexing.self_sizes[d]);
     if (!read) return std::nullopt;
     values[d] = std::move(*read);
   }
@@ -207,9 +205,10 @@ Task index_put(const std::string& name, const Tensor& self,
                const std::vector<Tensor>& indices, const Tensor& values) {
   const auto planned = plan(name, self, indices);
   if (!planned) return moving_task(name, {}, self);
-  const Indexing indexing = *planned;
-  const auto fits = broadcast(indexing.result_sizes, values.sizes);
-  require(fits && *fits == indexing.result_sizes, name,
+  const Indexing& indexing = *planned;
+  require(broadcast_sizes(name, indexing.result_sizes, values.sizes) ==
+              indexing.result_sizes,
+          name,
           "values' sizes must broadcast to " + text_of(indexing.result_sizes) +
               ", got " + text_of(values.sizes));
   require_dtype(name, "values", values, {self.dtype});

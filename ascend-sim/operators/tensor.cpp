@@ -55,18 +55,6 @@ std::string text_of(const Sizes& sizes) {
   return text + "]";
 }
 
-std::optional<Sizes> broadcast(const Sizes& one, const Sizes& other) {
-  Sizes out(std::max(one.size(), other.size()), 1);
-  for (std::size_t back = 1; back <= out.size(); ++back) {
-    const std::int64_t a = back <= one.size() ? one[one.size() - back] : 1;
-    const std::int64_t b =
-        back <= other.size() ? other[other.size() - back] : 1;
-    if (a != b && a != 1 && b != 1) return std::nullopt;
-    out[out.size() - back] = a == 1 ? b : a;
-  }
-  return out;
-}
-
 Tensor expand(const Tensor& tensor, const Sizes& sizes) {
   Tensor out = tensor;
   out.sizes = sizes;

@@ -41,7 +41,7 @@ aclError set_option(const char* function, aclSysParamOpt option,
   if (index >= options.values.size()) {
     return refuse(Status::kInvalidParam, function, "unknown option");
   }
-  const std::lock_guard lock(options.mutex);
+  const std::scoped_lock lock(options.mutex);
   options.values[index] = value;
   return ACL_SUCCESS;
 }
@@ -85,7 +85,7 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name,
   const std::string_view text =
       name == ACL_PKG_NAME_DRIVER ? kDriverVersion : kCannVersion;
   *version = {};
-  std::copy(text.begin(), text.end(), version->version);
+  std::ranges::copy(text, version->version);
   return ACL_SUCCESS;
 }
 
@@ -94,7 +94,7 @@ aclError aclsysGetVersionStr(char* package, char* version) {
   if (version == nullptr) return missing("aclsysGetVersionStr", "versionStr");
   const std::string_view text =
       std::string_view(package) == "driver" ? kDriverVersion : kCannVersion;
-  *std::copy(text.begin(), text.end(), version) = '\0';
+  *std::ranges::copy(text, version).out = '\0';
   return ACL_SUCCESS;
 }
 
@@ -135,7 +135,7 @@ aclError aclrtGetSysParamOpt(aclSysParamOpt option, std::int64_t* value) {
     return refuse(Status::kInvalidParam, "aclrtGetSysParamOpt",
                   "unknown option");
   }
-  const std::lock_guard lock(options.mutex);
+  const std::scoped_lock lock(options.mutex);
   *value = options.values[index];
   return ACL_SUCCESS;
 }
