@@ -34,10 +34,12 @@ bool is_known(std::string_view point) {
 }  // namespace
 
 Faults::Faults(std::string_view rules) {
-  while (!rules.empty()) {
-    const std::size_t comma = std::min(rules.find(','), rules.size());
+  bool more = !rules.empty();
+  while (more) {
+    const std::size_t comma = rules.find(',');
     rules_.push_back(parse(rules.substr(0, comma)));
-    rules.remove_prefix(std::min(comma + 1, rules.size()));
+    more = comma != std::string_view::npos;
+    rules.remove_prefix(more ? comma + 1 : rules.size());
   }
 }
 
