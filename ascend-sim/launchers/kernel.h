@@ -19,7 +19,8 @@ namespace ascend_sim {
 // Gives the bytes behind a device address.
 using Resolve = std::function<std::byte*(Address)>;
 
-// Memory that a field of an argument block makes the kernel touch.
+// Memory that a field of an argument block makes the kernel touch; some bytes
+// at least.
 struct Operand {
   std::string_view field;
   std::vector<Access> accesses;

@@ -75,28 +75,38 @@ std::variant<const Kernel*, Status> choose(Runtime& runtime,
   return &*known;
 }
 
+// From the first to the last byte of an operand: a tensor, however it is
+// strided, lies in one allocation.
+std::pair<Address, std::size_t> reach_of(const Operand& operand) {
+  Address begin = operand.accesses.front().address;
+  Address end = begin;
+  for (const Access& access : operand.accesses) {
+    begin = std::min(begin, access.address);
+    end = std::max(end, access.address + access.bytes);
+  }
+  return {begin, end - begin};
+}
+
 // The first operand that the stream's device cannot reach.
 std::optional<BlockError> check_memory(const Runtime& runtime,
                                        const Stream* stream, const Plan& plan) {
   const std::int32_t device = runtime.device_of(stream);
   for (const Operand& operand : plan.operands) {
-    for (const Access& access : operand.accesses) {
-      if (!runtime.live(access.address, access.bytes)) {
-        return BlockError{
-            std::string(operand.field),
-            "must reach into one live allocation of device memory, but its " +
-                std::to_string(access.bytes) + " bytes from " +
-                std::to_string(access.address) + " on do not"};
-      }
-      const auto* const pointer = reinterpret_cast<const void*>(access.address);
-      const std::int32_t owner = *runtime.device_of(pointer);
-      if (owner != device) {
-        return BlockError{std::string(operand.field),
-                          "must lie on device " + std::to_string(device) +
-                              ", whose stream the kernel was launched on, not "
-                              "on device " +
-                              std::to_string(owner)};
-      }
+    const auto [begin, bytes] = reach_of(operand);
+    const auto owner = runtime.device_of(reinterpret_cast<const void*>(begin));
+    if (!owner || !runtime.live(begin, bytes)) {
+      return BlockError{
+          std::string(operand.field),
+          "must lie in one live allocation of device memory, but of its " +
+              std::to_string(bytes) + " bytes from " + std::to_string(begin) +
+              " on some do not"};
+    }
+    if (*owner != device) {
+      return BlockError{std::string(operand.field),
+                        "must lie on device " + std::to_string(device) +
+                            ", whose stream the kernel was launched on, not "
+                            "on device " +
+                            std::to_string(*owner)};
     }
   }
   return std::nullopt;

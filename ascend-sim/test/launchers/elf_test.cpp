@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -111,6 +112,8 @@ struct Damage {
   std::function<void(std::vector<Elf64_Shdr>&)> sections;
   const char* error;
 };
+
+void PrintTo(const Damage& what, std::ostream* out) { *out << what.name; }
 
 class DamagedImage : public ::testing::TestWithParam<Damage> {};
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -189,6 +190,8 @@ struct Refusal {
   const char* text;
 };
 
+void PrintTo(const Refusal& what, std::ostream* out) { *out << what.name; }
+
 class RefusedLaunch : public LaunchTest,
                       public ::testing::WithParamInterface<Refusal> {};
 
@@ -249,23 +252,23 @@ TEST_F(LaunchTest, SenselessField_IsReportedAndFails) {
 
 TEST_F(LaunchTest, PointerIntoNoAllocation_NamesItsField) {
   block_.put<std::uint64_t>(0x18, 0x1000);
-  expect_senseless("bias must reach into one live allocation");
+  expect_senseless("bias must lie in one live allocation");
 }
 
 TEST_F(LaunchTest, PointerIntoHostMemory_NamesItsField) {
   alignas(8) std::array<std::byte, 128> host{};
   block_.pointer(0x10, host.data());
-  expect_senseless("weight must reach into one live allocation");
+  expect_senseless("weight must lie in one live allocation");
 }
 
 TEST_F(LaunchTest, FreedPointer_NamesItsField) {
   ASSERT_EQ(runtime_.free(weight_), Status::kOk);
-  expect_senseless("weight must reach into one live allocation");
+  expect_senseless("weight must lie in one live allocation");
 }
 
 TEST_F(LaunchTest, RowsBeyondTheAllocation_NameTheirField) {
   block_.put<std::uint32_t>(0x3c, kWidth * 2);
-  expect_senseless("input must reach into one live allocation");
+  expect_senseless("input must lie in one live allocation");
 }
 
 TEST_F(LaunchTest, PointerToOtherDevice_NamesItsField) {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,8 @@ struct Refusal {
   const char* field;
   const char* text;
 };
+
+void PrintTo(const Refusal& what, std::ostream* out) { *out << what.name; }
 
 class RefusedBlock : public ::testing::TestWithParam<Refusal> {};
 
