@@ -1,9 +1,10 @@
 // Traces and schedules: what tests and people read.
 // The file that is written at exit is in process_test.cpp.
+#include "runtime/trace.h"
+
 #include <gtest/gtest.h>
 
 #include "runtime/json.h"
-#include "runtime/trace.h"
 #include "test/runtime/support.h"
 
 namespace ascend_sim {
