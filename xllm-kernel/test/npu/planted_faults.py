@@ -75,7 +75,7 @@ FAULTS: dict[str, Fault] = {
             (_LAST_FIELD, _LAST_FIELD.replace("});", "}());")),
         ),
         "a_call_follows_queued_work",
-        WRONG,
+        WRONG + "|not submitted by the queue",
     ),
     "contiguous_copy_freed_early": Fault(
         (
