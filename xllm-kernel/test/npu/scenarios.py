@@ -152,6 +152,20 @@ def arguments_may_be_freed_right_after_the_call(subject: Subject) -> None:
                 assert_norm(y, x, w, EPS, f"{pair} strided={strided}")
 
 
+def copies_of_strided_arguments_stay_apart(subject: Subject) -> None:
+    """The stream has no free memory to begin with: a copy given back early is the next one's."""
+    for dtype, weight_dtype in subject.dtypes:
+        x = draw((128, 24), dtype).npu().t()
+        w = draw((256,), weight_dtype).npu()[::2]
+        torch.npu.synchronize()
+        torch.npu.empty_cache()
+        side = torch.npu.Stream()
+        with torch.npu.stream(side):
+            y = subject.function(x, w, EPS)
+        side.synchronize()
+        assert_norm(y, x, w, EPS, f"{dtype}")
+
+
 def recorded_arguments_may_be_freed_early(subject: Subject) -> None:
     """A side stream reads what the default stream made and gives back; record_stream keeps it."""
     side = torch.npu.Stream()
@@ -246,6 +260,7 @@ EAGER: tuple[Callable[[Subject], None], ...] = (
     a_call_runs_on_the_callers_stream,
     calls_on_alternating_streams_stay_apart,
     arguments_may_be_freed_right_after_the_call,
+    copies_of_strided_arguments_stay_apart,
     recorded_arguments_may_be_freed_early,
     memory_stays_over_1000_calls,
     fakes_agree_with_outputs,
