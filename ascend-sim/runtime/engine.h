@@ -47,6 +47,7 @@ struct Job {
   std::int32_t owner = 0;   // the stream that it was submitted or replayed on
   std::uint64_t sequence = 0;  // on its stream
   std::uint32_t graph = 0;     // 0: none
+  std::uint32_t thread = 0;    // the host's, which submitted or replayed it
   Fate fate = Fate::kRuns;
   // Of the block behind each access at submission; 0 if there was none.
   std::vector<std::uint64_t> serials;

@@ -50,6 +50,7 @@ Status Runtime::Machine::submit(Stream& stream, Task task) {
 Ticks Runtime::Machine::schedule(Job job, Component& component, Clock& clock,
                                  Ticks after) {
   clock.set(component.index, ++component.count);
+  job.thread = thread().number;
   if (faults.any()) {
     const bool fails = faults.hit("launch:" + job.task->name);
     const bool hangs = faults.hit("hang:" + job.task->name);

@@ -60,7 +60,7 @@ bool Trace::has_room() {
 void Trace::ran(const Job& job, Status status) {
   if (has_room()) {
     ran_.push_back({job.start, job.end, job.task, job.device, job.stream,
-                    job.sequence, job.graph, status});
+                    job.sequence, job.graph, job.thread, status});
   }
 }
 
@@ -73,7 +73,8 @@ void Trace::noted(Ticks when, std::uint32_t thread, std::string name,
 }
 
 std::string Trace::json_of(const Ran& ran) {
-  std::string args = field("sequence", ran.sequence) + "," +
+  std::string args = field("thread", ran.thread) + "," +
+                     field("sequence", ran.sequence) + "," +
                      field("accesses", list_of(ran.task->accesses));
   if (ran.graph != 0) {
     args += "," + field("graph", ran.graph);

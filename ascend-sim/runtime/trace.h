@@ -45,6 +45,7 @@ class Trace final {
     std::int32_t stream = 0;
     std::uint64_t sequence = 0;
     std::uint32_t graph = 0;  // 0: none
+    std::uint32_t thread = 0;
     Status status = Status::kOk;
   };
   struct Noted {

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "runtime/json.h"
 #include "test/runtime/support.h"
 
@@ -38,6 +40,30 @@ TEST(Trace, shows_what_ran_where_with_which_operands) {
   EXPECT_TRUE(has(trace, "\"sequence\":1,\"accesses\":[\"write 0x"));
   EXPECT_TRUE(has(trace, "\"name\":\"stream 2\""));
   EXPECT_TRUE(has(trace, "\"name\":\"device 1\""));
+}
+
+TEST(Trace, names_the_thread_that_submitted_a_task) {
+  Runtime runtime(small_settings());
+  Stream* const stream = make_stream(runtime);
+  const Floats a(runtime, 16);
+  expect_ok(runtime.submit(stream, set_task(a, 1)));
+  std::thread([&] {
+    expect_ok(runtime.submit(stream, set_task(a, 2)));
+    runtime.note("here", "test");
+  }).join();
+  runtime.note("there", "test");
+  sync(runtime, stream);
+  const std::string trace = runtime.trace();
+  for (const std::string name : {"here", "there"}) {
+    const std::string note = "\"" + name + "\",\"cat\":\"test\",\"pid\":" +
+                             std::to_string(small_settings().devices) +
+                             ",\"tid\":";
+    const std::size_t number = trace.find(note) + note.size();
+    const std::string thread =
+        trace.substr(number, trace.find(',', number) - number);
+    EXPECT_TRUE(has(trace, "\"args\":{\"thread\":" + thread + ","))
+        << name << " in " << trace;
+  }
 }
 
 TEST(Trace, shows_the_hosts_calls) {

@@ -39,6 +39,12 @@ class Subject:
         torch.npu.synchronize()
         return len(self.simulator.schedule()) if self.simulator else 0
 
+    def submitting_threads(self, since: int) -> set[int]:
+        """Return which threads submitted the tasks since so many; none on hardware."""
+        torch.npu.synchronize()
+        tasks = self.simulator.tasks()[since:] if self.simulator else []
+        return {task["args"]["thread"] for task in tasks}
+
 
 def draw(shape: tuple[int, ...], dtype: torch.dtype, seed: int = 1) -> torch.Tensor:
     """Return normal values on the CPU, the same in every run."""

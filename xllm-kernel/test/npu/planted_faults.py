@@ -75,7 +75,7 @@ FAULTS: dict[str, Fault] = {
             (_LAST_FIELD, _LAST_FIELD.replace("});", "}());")),
         ),
         "a_call_follows_queued_work",
-        WRONG,
+        WRONG + "|not submitted by the queue",
     ),
     "contiguous_copy_freed_early": Fault(
         (
@@ -90,7 +90,7 @@ FAULTS: dict[str, Fault] = {
                 "  rows.tensor = at::Tensor();\n",
             ),
         ),
-        "values_of_strided_weights",
+        "copies_of_strided_arguments_stay_apart",
         WRONG,
     ),
     "wrong_device": Fault(
@@ -98,6 +98,11 @@ FAULTS: dict[str, Fault] = {
             ("const c10_npu::NPUGuard guard(input.device());", ""),
             ("getCurrentNPUStream(input.device().index())", "getCurrentNPUStream()"),
         ),
+        "a_call_on_another_device_leaves_the_current_one",
+        r"device",
+    ),
+    "no_device_guard": Fault(
+        (("const c10_npu::NPUGuard guard(input.device());", ""),),
         "a_call_on_another_device_leaves_the_current_one",
         r"device",
     ),

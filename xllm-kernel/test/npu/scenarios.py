@@ -5,6 +5,8 @@ They take the callable as an argument, so that planted faults go through them to
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from norm_data import EPS, NAN, MemoryUse, Subject, assert_norm, bits, draw, draw_pair, layouts
@@ -65,15 +67,39 @@ def eps_counts(subject: Subject) -> None:
 
 
 def a_call_follows_queued_work(subject: Subject) -> None:
-    """The input gets its values last, after a backlog; who overtakes the queue reads NaN."""
+    """The input gets its values last, after a backlog; who overtakes the queue may read NaN.
+
+    Whether it does is a matter of luck; the simulator knows which thread submitted.
+    """
     for pair in subject.dtypes:
         source, w = draw_pair((64, 512), pair)
         x = torch.full_like(source, NAN)
-        torch.npu.synchronize()
+        before = subject.launches()
         for _ in range(BACKLOG):
             x.mul_(1.0)
         x.copy_(source)
-        assert_norm(subject.function(x, w, EPS), source, w, EPS, f"{pair}")
+        y = subject.function(x, w, EPS)
+        threads = subject.submitting_threads(before)
+        assert_norm(y, source, w, EPS, f"{pair}")
+        assert len(threads) <= 1, f"the call was not submitted by the queue: threads {threads}"
+
+
+def a_call_does_not_wait_for_the_device(subject: Subject) -> None:
+    """No thread of the process does, for any layout; only the simulator can tell."""
+    simulator = subject.simulator
+    if simulator is None:
+        pytest.skip("only the simulated runtime's trace shows who waited")
+    for dtype, weight_dtype in subject.dtypes:
+        made = [(x, draw(x.shape[-1:], weight_dtype).npu()) for _, x in layouts(dtype)]
+        torch.npu.synchronize()
+        before = simulator.waits()
+        torch.npu.synchronize()
+        asked = simulator.waits()[len(before) :]
+        for x, w in made:
+            subject.function(x, w, EPS)
+        torch.npu.synchronize()
+        seen = simulator.waits()[len(before) + len(asked) :]
+        assert seen == asked, f"a call waited: {seen} where a synchronisation has {asked}"
 
 
 def a_call_runs_on_the_callers_stream(subject: Subject) -> None:
@@ -124,6 +150,20 @@ def arguments_may_be_freed_right_after_the_call(subject: Subject) -> None:
                 torch.full_like(weight, NAN)
             for y, (x, w) in zip(outputs, made, strict=True):
                 assert_norm(y, x, w, EPS, f"{pair} strided={strided}")
+
+
+def copies_of_strided_arguments_stay_apart(subject: Subject) -> None:
+    """The stream has no free memory to begin with: a copy given back early is the next one's."""
+    for dtype, weight_dtype in subject.dtypes:
+        x = draw((128, 24), dtype).npu().t()
+        w = draw((256,), weight_dtype).npu()[::2]
+        torch.npu.synchronize()
+        torch.npu.empty_cache()
+        side = torch.npu.Stream()
+        with torch.npu.stream(side):
+            y = subject.function(x, w, EPS)
+        side.synchronize()
+        assert_norm(y, x, w, EPS, f"{dtype}")
 
 
 def recorded_arguments_may_be_freed_early(subject: Subject) -> None:
@@ -210,7 +250,7 @@ def compiled_calls_equal_eager_ones(subject: Subject) -> None:
             assert torch.equal(bits(compiled(x, w)), bits(twice(x, w))), f"{backend} {pair}"
 
 
-EAGER = (
+EAGER: tuple[Callable[[Subject], None], ...] = (
     values_of_every_dtype_and_shape,
     values_of_every_layout,
     values_of_strided_weights,
@@ -220,6 +260,7 @@ EAGER = (
     a_call_runs_on_the_callers_stream,
     calls_on_alternating_streams_stay_apart,
     arguments_may_be_freed_right_after_the_call,
+    copies_of_strided_arguments_stay_apart,
     recorded_arguments_may_be_freed_early,
     memory_stays_over_1000_calls,
     fakes_agree_with_outputs,

@@ -27,13 +27,17 @@ class Simulator:
         """Return what no correct program does, as ``kind`` and ``text``, and forget it."""
         return self._read("take_reports")
 
-    def events(self) -> list[dict[str, Any]]:
-        """Return the trace so far."""
-        trace = self._read("trace")
-        return trace["traceEvents"] if isinstance(trace, dict) else trace
+    def tasks(self) -> list[dict[str, Any]]:
+        """Return the trace's entries of the tasks that have run, in their order."""
+        return [e for e in self._read("trace")["traceEvents"] if e.get("cat") == "task"]
+
+    def waits(self) -> list[str]:
+        """Return the names of the host's calls that waited for a device, copies among them."""
+        events = self._read("trace")["traceEvents"]
+        return [e["name"] for e in events if e.get("cat") in ("wait", "copy")]
 
     def schedule(self) -> list[str]:
-        """Return the executed tasks in their order."""
+        """Return the names of the tasks that have run, in their order."""
         return self._read("schedule")
 
     def _read(self, name: str) -> Any:

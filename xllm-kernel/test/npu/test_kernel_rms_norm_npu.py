@@ -11,7 +11,12 @@ from norm_data import EPS, Subject, bits, draw, draw_pair, layouts
 from npu_worlds import copy_package
 from processes import Command, text_of
 from queue_modes import assert_every_mode_passes
-from scenarios import EAGER, SHAPES, a_call_on_another_device_leaves_the_current_one
+from scenarios import (
+    EAGER,
+    SHAPES,
+    a_call_does_not_wait_for_the_device,
+    a_call_on_another_device_leaves_the_current_one,
+)
 
 IMPLEMENTATION = "npu.xllm_native.rms_norm"
 
@@ -40,6 +45,10 @@ def test_graph(subject: Subject, scenario) -> None:
 
 def test_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
+
+
+def test_a_call_does_not_wait_for_the_device(subject: Subject) -> None:
+    a_call_does_not_wait_for_the_device(subject)
 
 
 def test_every_mode_of_the_task_queue() -> None:

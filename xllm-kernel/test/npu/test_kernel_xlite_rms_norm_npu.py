@@ -16,6 +16,7 @@ from processes import Command, text_of
 from queue_modes import assert_every_mode_passes
 from scenarios import (
     EAGER,
+    a_call_does_not_wait_for_the_device,
     a_call_on_another_device_leaves_the_current_one,
     unrecorded_arguments_may_be_freed_early,
 )
@@ -52,6 +53,10 @@ def test_graph(subject: Subject, scenario) -> None:
 
 def test_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
+
+
+def test_a_call_does_not_wait_for_the_device(subject: Subject) -> None:
+    a_call_does_not_wait_for_the_device(subject)
 
 
 def test_every_mode_of_the_task_queue() -> None:

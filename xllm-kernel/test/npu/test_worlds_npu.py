@@ -22,8 +22,8 @@ BROKEN = {
     "tampered bridge": r"ArtifactError: .*libxllm_kernel_xlite\.so.*sha256",
     "another torch_npu's ABI": r"ArtifactError: .*torch_npu.*0\.0\.1",
     "another release's manifest": r"ArtifactError: .*schema_version.*999",
-    "unsupported processor": r"Ascend310P3",
-    "failing registration": r"launcher",
+    "unsupported processor": r"DependencyBrokenError: .*got Ascend310P3",
+    "failing registration": r"DependencyBrokenError: .*libxlite_kernels_\w+\.so.*wrote nothing",
 }
 CLI = ("--operation", "rms_norm", "--device", "npu", "--implementation", NATIVE)
 WITHOUT_CANN = {
@@ -70,7 +70,7 @@ def _broken(folder: Path) -> dict[str, Command]:
     intact = World(folder / "intact")
     commands = [world.command(*EXPLAIN) for world in (launchers, bridge, abi, release)]
     commands.append(intact.command(*EXPLAIN, ASCEND_SIM_SOC="Ascend310P3"))
-    commands.append(intact.command(*EXPLAIN, ASCEND_SIM_FAULT="register:1"))
+    commands.append(intact.command(*EXPLAIN, ASCEND_SIM_FAULT="register:*"))
     # Not even on request does another backend take the place of a broken one.
     return dict(zip(BROKEN, commands, strict=True)) | {
         f"{name}, native chosen": Command(
@@ -125,7 +125,7 @@ def test_both_give_native_by_priority(outcomes: dict[str, Done]) -> None:
     assert done.returncode == 0, text_of(done)
     chosen = receipt(done.stdout)
     assert chosen["implementation"] == NATIVE
-    assert "priority" in _passed_over(chosen)[1]
+    assert _passed_over(chosen) == ("priority", f"0 is lower than 10 of {NATIVE}")
 
 
 def test_both_give_xlite_on_request(outcomes: dict[str, Done]) -> None:
@@ -144,7 +144,7 @@ def test_a_broken_xlite_raises_and_nothing_takes_its_place(
     assert done.returncode == 1, text_of(done)
     said = BROKEN[name.partition(", native")[0]]
     assert re.search(said, done.stderr), text_of(done)
-    assert "xlite" in done.stderr
+    assert "xlite" in done.stderr.lower()
     assert "chosen" not in done.stdout
 
 
