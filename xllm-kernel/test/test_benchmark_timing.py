@@ -102,6 +102,16 @@ def test_graph_replays_are_divided_by_their_calls(
     assert sample["host_enqueue_us"] == 5.0 / 64
 
 
+def test_work_from_before_the_sample_is_in_no_figure(
+    clock: VirtualClock, on_device: Callable[[float, float], FakeDevice]
+) -> None:
+    device = on_device(5.0, 1_000.0)
+    device.submit(50)
+    sample = NpuPlatform().measure(eager(device.submit), 10, clock)
+    assert sample["device_interval_us"] == pytest.approx(1_000.0, rel=1e-2)
+    assert sample["wall_us"] == pytest.approx(1_000.0, rel=1e-2)
+
+
 class _TickingClock(VirtualClock):
     """Each look at the clock costs a nanosecond, so that nothing takes no time at all."""
 

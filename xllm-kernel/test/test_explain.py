@@ -51,7 +51,7 @@ def test_explain_shows_an_override(operations, capsys, monkeypatch) -> None:
         (["beta"], 2, "beta has no backend for device 'cpu'; it has backends for npu"),
         (["--device", "gpu"], 2, "device must be one of cpu, npu"),
         (["--mode", "aclgraph"], 2, "execution_mode must be one of eager, compile"),
-        (["--device", "npu"], 3, "no_such_sdk"),
+        (["--device", "npu"], 3, "absent: torch_npu"),
     ],
 )
 def test_explain_failures_have_their_exit_code(

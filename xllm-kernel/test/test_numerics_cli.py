@@ -19,6 +19,7 @@ from numerics_world import COMMANDS, World
 from xllm_kernel.errors import ArtifactError, ConfigurationError
 from xllm_kernel.numerics import arguments
 from xllm_kernel.numerics import catalog as suite_catalog
+from xllm_kernel.platforms.cpu import CpuPlatform
 
 
 @pytest.fixture
@@ -222,6 +223,17 @@ def test_implementation_that_raises_exits_4_and_the_others_still_run(
     assert [row["status"] for row in outcome.rows] == ["error", "passed"]
     assert outcome.rows[0]["reason"] == "ValueError: out of order"
     assert "ValueError: out of order" in outcome.rows[0]["traceback"]
+
+
+@BOTH
+def test_error_on_a_device_that_does_not_recover_stops_the_run_and_a_wrong_result_does_not(
+    world: World, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CpuPlatform, "recovers", False)
+    world.plant(lambda v, s: _wrong(v, s) if len(v) == 8 else _raise(v, s))
+    outcome = world.run(command, "--sizes", "8", "16", "32")
+    assert (outcome.code, outcome.report["status"]) == (4, "error")
+    assert [row["status"] for row in outcome.rows] == ["failed", "error", "not_run"]
 
 
 def test_implementation_that_raises_on_repetition_stops_the_run_with_4(world: World) -> None:

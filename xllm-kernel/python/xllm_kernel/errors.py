@@ -21,6 +21,12 @@ class KernelError(RuntimeError):
         self.args = (f"{message} [initialize: failed at '{step}'; {outcome}]",)
 
 
+def describe(error: BaseException) -> str:
+    """Return an exception's type and message, and those of what caused it, innermost last."""
+    said = f"{type(error).__name__}: {error}"
+    return said if error.__cause__ is None else f"{said} (because of {describe(error.__cause__)})"
+
+
 class ConfigurationError(KernelError):
     """A configuration cannot be honoured: an unknown name or target, an incompatible choice."""
 

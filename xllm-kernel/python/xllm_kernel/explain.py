@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 from xllm_kernel import catalog
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError, KernelError
+from xllm_kernel.platforms import get_platform
+from xllm_kernel.platforms.evidence import disclaimer
 from xllm_kernel.receipts import Receipt, receipts
 from xllm_kernel.runtime import initialize
 
@@ -25,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 when the receipts were printed, 1 when an installed backend or artefact is broken, 2 for
-        wrong usage or configuration, 3 when a dependency is absent.
+        wrong usage or configuration, 3 when a dependency or the device is absent.
     """
     options = _parser().parse_args(arguments)
     try:
@@ -34,12 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise ConfigurationError(
                 f"explain: unknown operation '{options.operation}'; known operations are {known}"
             )
+        platform = get_platform(options.device)
+        platform.require()
         initialize(device=options.device, execution_mode=options.mode)
         shown = receipts()
         if options.operation is not None:
             shown = {options.operation: _only(shown, options.operation, options.device)}
     except KernelError as error:
         return _report_error(error, options.json)
+    notice = disclaimer(platform.evidence)
+    if notice is not None:
+        print(notice, file=sys.stderr)
     if options.json:
         print(json.dumps({name: r.as_dict() for name, r in shown.items()}, indent=2))
     else:

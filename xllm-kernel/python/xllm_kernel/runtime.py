@@ -17,7 +17,12 @@ from dataclasses import dataclass
 
 from xllm_kernel import catalog, selection
 from xllm_kernel.catalog import BackendModule, Operation
-from xllm_kernel.errors import ConfigurationError, DependencyBrokenError, KernelError
+from xllm_kernel.errors import (
+    ConfigurationError,
+    DependencyBrokenError,
+    KernelError,
+    describe,
+)
 from xllm_kernel.platforms import get_platform
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
 from xllm_kernel.selection import Absent, Override
@@ -191,14 +196,21 @@ def _import_backends(
             sentence = f"declared for '{backend.device}', the worker runs '{device}'"
             yield Absent(backend, "device", sentence)
             continue
-        missing = [m for m in backend.requires if not _is_present(m)]
-        if missing:
-            hint = f"; {backend.hint}" if backend.hint else ""
-            plural = "modules are" if len(missing) > 1 else "module is"
-            sentence = f"required {plural} absent: {', '.join(missing)}{hint}"
-            yield Absent(backend, "missing", sentence)
+        lack = _lack(backend)
+        if lack is not None:
+            yield Absent(backend, "missing", lack)
             continue
         _import_backend(registry, definition, backend)
+
+
+def _lack(backend: BackendModule) -> str | None:
+    """Say what is absent of what a backend requires: modules, or what the system must bring."""
+    missing = [m for m in backend.requires if not _is_present(m)]
+    if not missing:
+        return get_platform(backend.device).absence(backend.requires)
+    hint = f"; {backend.hint}" if backend.hint else ""
+    plural = "modules are" if len(missing) > 1 else "module is"
+    return f"required {plural} absent: {', '.join(missing)}{hint}"
 
 
 def _is_present(module: str) -> bool:
@@ -223,7 +235,7 @@ def _is_present(module: str) -> bool:
         except Exception as error:
             raise DependencyBrokenError(
                 f"{module}: it is required, and its package '{parent}' is installed, so that must "
-                f"import, but it raised {type(error).__name__}: {error}; repair the installation"
+                f"import, but it raised {describe(error)}; repair the installation"
             ) from error
     return True
 
@@ -239,7 +251,7 @@ def _import_backend(
     except (Exception, SystemExit) as error:  # a module that exits is broken, not done
         raise DependencyBrokenError(
             f"{operation} [{backend.module}]: the modules it requires are present, so it must "
-            f"import, but it raised {type(error).__name__}: {error}; repair the installation, or "
+            f"import, but it raised {describe(error)}; repair the installation, or "
             "remove the broken package to do without it"
         ) from error
     registered = registry.registered_by(backend.module)

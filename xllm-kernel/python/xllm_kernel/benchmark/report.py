@@ -7,12 +7,24 @@ from typing import Any
 
 from xllm_kernel.numerics.render import NOTHING, Columns
 from xllm_kernel.numerics.report import Row
+from xllm_kernel.platforms.evidence import disclaimer
+
+
+def _timings(row: Row) -> Mapping[str, Any]:
+    """Return what may be shown of a row's timings: nothing that stands for no device."""
+    return {} if row.timings is None or disclaimer(row.evidence) else row.timings
 
 
 def _column(row: Row, name: str) -> Mapping[str, Any]:
-    timings: Mapping[str, Any] = row.timings or {}
-    statistics: Mapping[str, Any] = timings.get(name, {})
+    statistics: Mapping[str, Any] = _timings(row).get(name, {})
     return statistics
+
+
+def _median(row: Row) -> str:
+    """Show the median, or the word that says why there is none to show."""
+    if row.timings is not None and disclaimer(row.evidence):
+        return str(row.evidence)
+    return _wall("median")(row)
 
 
 def _wall(key: str) -> Callable[[Row], str]:
@@ -35,7 +47,7 @@ def _others(row: Row) -> str:
 
 
 def _samples(row: Row) -> str:
-    timings = row.timings
+    timings = _timings(row)
     if not timings:
         return NOTHING
     calls = timings["iterations"] * timings["calls_a_replay"]
@@ -56,7 +68,7 @@ def _reset(row: Row) -> str:
 
 
 COLUMNS: Columns = (
-    ("median us", _wall("median")),
+    ("median us", _median),
     ("p90", _wall("p90")),
     ("min", _wall("minimum")),
     ("MAD", _wall("median_absolute_deviation")),

@@ -20,10 +20,14 @@ from xllm_kernel.registry import PreparedKernel
 _STAGE = "guarantee"
 
 
-def rows(request: Request, plan: PreparedKernel) -> list[Row]:
+def rows(request: Request, plan: PreparedKernel, evidence: str | None) -> list[Row]:
     """Return a row for each guarantee that the implementation states, to be filled in."""
     return [
-        Row(f"{request.suite.operation}/{name}", {"guarantee": name, "text": GUARANTEES[name]})
+        Row(
+            f"{request.suite.operation}/{name}",
+            {"guarantee": name, "text": GUARANTEES[name]},
+            evidence,
+        )
         for name in plan.spec.guarantees
     ]
 

@@ -9,12 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from xllm_kernel.numerics.report import Report, Row
+from xllm_kernel.platforms.evidence import disclaimer
 
 Columns = Sequence[tuple[str, Callable[[Row], str]]]
 """Headings and what they show of a row."""
 
 NOTHING = "-"
 """Shown where a row has no figure; a column of nothing else is left out."""
+
+_NAMES = 3
+"""Columns of words, before those of figures."""
 
 _TITLES = {"numerics": "Numerical validation", "benchmark": "Benchmark"}
 _WORDS = {"not_applicable": "n/a", "not_run": "not run"}
@@ -40,7 +44,9 @@ def verdict(report: Report) -> str:
         for state in ("failed", "error", "not_applicable", "not_run")
         if counts[state]
     ]
-    return f"{report.status.upper().replace('_', ' ')}  {', '.join(shown)}"
+    word = report.status.upper().replace("_", " ")
+    kind = "" if disclaimer(report.evidence) is None else f" ({report.evidence})"
+    return f"{word}{kind}  {', '.join(shown)}"
 
 
 def terminal(report: Report, columns: Columns) -> str:
@@ -52,6 +58,9 @@ def terminal(report: Report, columns: Columns) -> str:
     lines.append(verdict(report))
     if report.reason and not _reasons(report):
         lines.append(f"  {report.reason}")
+    notice = disclaimer(report.evidence)
+    if notice is not None:
+        lines.append(f"  {notice}")
     if report.request.output is not None:
         lines.append(f"  report: {report.request.output}")
     return "\n".join(lines)
@@ -60,6 +69,9 @@ def terminal(report: Report, columns: Columns) -> str:
 def markdown(report: Report, columns: Columns) -> str:
     """Return the whole report as a Markdown page."""
     lines = [f"# {title(report)}", "", f"**{verdict(report)}**", ""]
+    notice = disclaimer(report.evidence)
+    if notice is not None:
+        lines += [f"**{notice}**", ""]
     if report.reason:
         lines += [f"Reason: {_escape(report.reason)}", ""]
     facts = {
@@ -119,11 +131,13 @@ def _where(report: Report) -> str:
 
 def _cells(report: Report, columns: Columns) -> list[tuple[str, ...]]:
     """Return the table with its headings, without columns that show nothing."""
-    rows = [("case", "result", *(heading for heading, _ in columns))]
+    rows = [("case", "result", "evidence", *(heading for heading, _ in columns))]
     for row in report.rows:
         state = _WORDS.get(row.status, row.status)
-        rows.append((row.case_id, state, *(show(row) for _, show in columns)))
-    kept = [i for i in range(len(rows[0])) if i < 2 or any(r[i] != NOTHING for r in rows[1:])]
+        rows.append(
+            (row.case_id, state, row.evidence or NOTHING, *(show(row) for _, show in columns))
+        )
+    kept = [i for i in range(len(rows[0])) if i < _NAMES or any(r[i] != NOTHING for r in rows[1:])]
     return [tuple(row[i] for i in kept) for row in rows]
 
 
@@ -136,8 +150,8 @@ def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = []
     for row in cells:
-        left = [cell.ljust(width) for cell, width in zip(row[:2], widths[:2], strict=True)]
-        right = [cell.rjust(width) for cell, width in zip(row[2:], widths[2:], strict=True)]
+        left = [c.ljust(w) for c, w in zip(row[:_NAMES], widths[:_NAMES], strict=True)]
+        right = [c.rjust(w) for c, w in zip(row[_NAMES:], widths[_NAMES:], strict=True)]
         lines.append("  " + "  ".join([*left, *right]).rstrip())
     return lines
 

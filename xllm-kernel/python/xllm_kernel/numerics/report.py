@@ -20,6 +20,7 @@ from typing import Any
 
 import xllm_kernel
 from xllm_kernel.numerics.arguments import Request
+from xllm_kernel.platforms.evidence import disclaimer
 
 SCHEMA_VERSION = 1
 ROW_STATES = ("passed", "failed", "error", "not_applicable", "not_run")
@@ -32,6 +33,7 @@ class Row:
     Attributes:
         case_id: the case.
         parameters: its parameters.
+        evidence: how what it says was obtained, the platform's word.
         status: one of ``ROW_STATES``.
         stage: where the case ended unless it passed: ``validate``, ``capture`` ...
         reason: why, unless it passed.
@@ -44,6 +46,7 @@ class Row:
 
     case_id: str
     parameters: Mapping[str, Any]
+    evidence: str | None = None
     status: str = "not_run"
     stage: str | None = None
     reason: str | None = None
@@ -113,6 +116,7 @@ class Report:
             "device": request.device,
             "mode": request.mode,
             "evidence": self.evidence,
+            "notice": disclaimer(self.evidence),
             "revision": request.revision,
             "command": list(request.command),
             "started": self.started,
@@ -145,6 +149,7 @@ class Report:
             "implementation": self.request.implementation,
             "case_id": row.case_id,
             "parameters": row.parameters,
+            "evidence": row.evidence,
             "status": row.status,
             "stage": row.stage,
             "reason": row.reason,
@@ -154,11 +159,28 @@ class Report:
             "traceback": row.traceback,
         }
         if self.request.kind == "benchmark":
-            line["timings"] = row.timings
+            line |= _timings(row)
         return line
 
     def _total(self, step: str) -> float:
         return sum(row.durations.get(step, 0.0) for row in self.rows)
+
+
+def _timings(row: Row) -> dict[str, Any]:
+    """Return a row's timings; a simulated row's bare samples under a name that says so."""
+    notice = disclaimer(row.evidence)
+    if notice is None or row.timings is None:
+        return {"timings": row.timings}
+    return {"timings": None, "simulated_timings": {"notice": notice, **_samples_alone(row.timings)}}
+
+
+def _samples_alone(timings: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave of every column its samples: without a median there is nothing to rank by."""
+    return {
+        key: value["samples"] if isinstance(value, Mapping) and "samples" in value else value
+        for key, value in timings.items()
+        if key != "empty_callable"
+    }
 
 
 def json_value(value: object) -> Any:

@@ -1,4 +1,7 @@
-"""What a call did to memory it does not own: mutated arguments, outputs that share storage."""
+"""What a call did to memory it does not own: mutated arguments, outputs that share storage.
+
+Bytes are compared on the processor: a device is not asked whether it was right.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,10 @@ def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
     import torch
 
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-    mark = torch.zeros(
-        tensor.untyped_storage().nbytes(), dtype=torch.uint8, device=tensor.device
-    ).untyped_storage()
-    elements = torch.empty(0, dtype=integers[tensor.element_size()], device=tensor.device)
+    mark = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
+    elements = torch.empty(0, dtype=integers[tensor.element_size()])
     elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride()).fill_(-1)
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(mark) != 0
+    return torch.empty(0, dtype=torch.uint8).set_(mark) != 0
 
 
 class ArgumentGuard:
@@ -61,7 +62,7 @@ class ArgumentGuard:
         self._arguments = dict(arguments)
         self._mutates = frozenset(mutates) & frozenset(arguments)
         self._changes = frozenset(changes)
-        self._before = {name: storage_bytes(t).clone() for name, t in arguments.items()}
+        self._before = {n: storage_bytes(t).to("cpu", copy=True) for n, t in arguments.items()}
 
     def argument(self, name: str) -> torch.Tensor:
         """Return an argument, with what stands in it now."""
@@ -75,7 +76,7 @@ class ArgumentGuard:
     def mutation(self) -> str | None:
         """Return a sentence about the first argument that was wrongly written, or left, or None."""
         for name, before in self._before.items():
-            now = storage_bytes(self._arguments[name])
+            now = storage_bytes(self._arguments[name]).cpu()
             if now.numel() != before.numel():
                 return f"argument '{name}' was resized from {before.numel()} to {now.numel()} bytes"
             wrong = now != before

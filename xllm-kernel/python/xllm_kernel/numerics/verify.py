@@ -30,7 +30,8 @@ EXIT_COULD_NOT_RUN = 3
 EXIT_CRASHED = 4
 EXIT_INTERRUPTED = 130
 
-# After these, a graph or the device itself may be unusable: later cases would only echo the fault.
+# After these, a graph or the device itself may be unusable, as after any error on a device that
+# does not recover: later cases would only echo the fault.
 _LAST_STAGES = ("capture", "replay")
 
 
@@ -101,18 +102,18 @@ def _execute(
     suite = request.suite
     platform = _platform(request)
     platform.require()
+    report.evidence = platform.evidence
     cases = list(suite.cases(request.options))
     _check_unique(cases)
-    report.rows = [Row(c.case_id, c.parameters) for c in cases]
+    report.rows = [Row(c.case_id, c.parameters, report.evidence) for c in cases]
     if request.threads is not None:
         _set_threads(request.threads)
+    report.environment.update(platform.environment())
     begin = time.perf_counter()
     plan = suite.prepare(request.device, request.mode, request.implementation)
     report.preparation_s = time.perf_counter() - begin
     _check_plan(request, plan)
-    report.evidence = platform.evidence
     report.receipt = Receipt.of(plan).as_dict()
-    report.environment.update(platform.environment())
     report.write(render.markdown(report, columns))
     runner = CaseRun(platform, plan, request.mode, request.warmup, stage)
     progress = render.Progress(len(cases), sys.stderr)
@@ -123,7 +124,7 @@ def _execute(
             runner.run(case, row)
         except CaseEndedError as end:
             crashed |= end.crashed
-            if end.stage in _LAST_STAGES:
+            if end.stage in _LAST_STAGES or (end.status == "error" and not platform.recovers):
                 break
         finally:
             progress.clear()
@@ -137,7 +138,7 @@ def _try_guarantees(
     request: Request, report: Report, columns: render.Columns, plan: PreparedKernel
 ) -> bool:
     """Add a row for each stated guarantee; return whether the implementation raised in one."""
-    added = guarantee_rows.rows(request, plan)
+    added = guarantee_rows.rows(request, plan, report.evidence)
     report.rows += added
     progress = render.Progress(len(added), sys.stderr)
     crashed = False

@@ -15,14 +15,31 @@ from xllm_kernel.platforms.npu import NpuPlatform
 
 
 class Platform(Protocol):
-    """The interface through which shared runners treat every device alike."""
+    """The interface through which shared runners treat every device alike.
+
+    Attributes:
+        name: device type.
+        execution_modes: modes in which a function can be captured.
+        recovers: whether what runs after an error can be trusted.
+    """
 
     name: str
     execution_modes: tuple[str, ...]
-    evidence: str
+    recovers: bool
+
+    def absence(self, modules: tuple[str, ...]) -> str | None:
+        """Say what the system lacks for installed modules to be imported, or None.
+
+        Imports nothing. What it names is absent, as a module that is not installed; what is there
+        and does not work is for the import to say.
+        """
 
     def require(self) -> None:
-        """Raise DependencyAbsentError, naming the module, where the device cannot be used."""
+        """Raise DependencyAbsentError, naming what is missing, where the device cannot be used."""
+
+    @property
+    def evidence(self) -> str:
+        """How results on this device are obtained; known once ``require`` has passed."""
 
     def synchronize(self) -> None:
         """Wait until all submitted work is done."""

@@ -20,7 +20,11 @@ class CpuPlatform:
 
     name = "cpu"
     execution_modes: tuple[str, ...] = ("eager", "compile")
+    recovers = True
     evidence = "cpu"
+
+    def absence(self, modules: tuple[str, ...]) -> None:
+        """Miss nothing: PyTorch brings what it links."""
 
     def require(self) -> None:
         """Raise DependencyAbsentError where PyTorch is missing."""

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import Any
 
-from xllm_kernel.errors import DependencyAbsentError
+from xllm_kernel.errors import DependencyAbsentError, DependencyBrokenError, describe
+from xllm_kernel.platforms import ascend
 from xllm_kernel.platforms.captured import Captured, eager
+from xllm_kernel.platforms.evidence import SIMULATED
 
 CALLS_A_GRAPH = 64
+_MODULES = ("torch", "torch_npu")
 
 
 class NpuPlatform:
@@ -18,40 +23,79 @@ class NpuPlatform:
 
     name = "npu"
     execution_modes: tuple[str, ...] = ("eager", "aclgraph")
-    evidence = "device"
+    # An error on the device is raised once, at some later call; from then on work may be dropped
+    # without a word, and what is read back is what was there before.
+    recovers = False
+
+    def absence(self, modules: tuple[str, ...]) -> str | None:
+        """Say that CANN is missing, where one of the modules links it; imports nothing."""
+        return ascend.absence(modules)
 
     def require(self) -> None:
-        """Raise DependencyAbsentError, naming each missing module."""
-        missing = [m for m in ("torch", "torch_npu") if importlib.util.find_spec(m) is None]
+        """Raise unless a call can reach a device.
+
+        Raises:
+            DependencyAbsentError: naming what is missing: modules, CANN, or a visible device.
+            DependencyBrokenError: where all is installed and torch_npu cannot be imported.
+        """
+        missing = [name for name in _MODULES if not _is_installed(name)]
         if missing:
             raise DependencyAbsentError(
                 f"platform npu: torch and torch_npu must be installed, absent: "
                 f"{', '.join(missing)}; install the versions that match the device's CANN"
             )
+        without = self.absence(_MODULES)
+        if without is not None:
+            raise DependencyAbsentError(f"platform npu: {without}")
+        try:
+            npu = _npu()
+        except Exception as error:
+            raise DependencyBrokenError(
+                f"platform npu: torch_npu and CANN are installed, so torch_npu must import, but it "
+                f"raised {describe(error)}; repair the installation"
+            ) from error
+        _require_device(npu)
+
+    @property
+    def evidence(self) -> str:
+        """``simulated`` where the process runs over the simulated runtime, else ``device``."""
+        _npu()
+        return "device" if ascend.simulator() is None else SIMULATED
 
     def synchronize(self) -> None:
         """Wait for all work on the current device."""
         _npu().synchronize()
 
     def environment(self) -> dict[str, Any]:
-        """Return the device's name and the versions of PyTorch and torch_npu."""
+        """Return versions, the device, its load, and what steers the runtime."""
         import torch
         import torch_npu
 
-        return {
-            "device_name": _npu().get_device_name(),
-            "torch": torch.__version__,
-            "torch_npu": torch_npu.__version__,
-        }
+        from xllm_kernel.platforms import npu_facts
+
+        facts = npu_facts.facts(_npu(), torch_npu, ascend.simulator())
+        return {"torch": torch.__version__, **facts}
 
     def capture(self, function: Callable[[], Any], mode: str) -> Captured:
-        """Prepare calls: eager as they are, ``aclgraph`` as one graph of 64 independent calls."""
+        """Prepare calls: eager as they are, ``aclgraph`` as one graph of 64 independent calls.
+
+        A graph is captured on a stream of its own, the default one cannot be; a first call there
+        lets whatever is set up once a stream, workspaces say, happen outside of the graph.
+
+        Raises:
+            RuntimeError: what the capture raised; a call's own error first, where there is one.
+        """
         if mode == "eager":
             return eager(function)
         npu = _npu()
-        graph = npu.NPUGraph()
-        with npu.graph(graph):
-            outputs = [function() for _ in range(CALLS_A_GRAPH)]
+        graph, stream = npu.NPUGraph(), npu.Stream()
+        stream.wait_stream(npu.current_stream())
+        # torch_npu's context leaves its stream current where a failed capture cannot be ended.
+        with npu.stream(stream):
+            function()
+            stream.synchronize()
+            outputs = _record(npu.graph(graph, stream=stream), function)
+        # The bound method keeps the graph, and the graph its memory, as long as the outputs live.
         return Captured(calls=CALLS_A_GRAPH, replay=graph.replay, outputs=lambda: outputs)
 
     def measure(
@@ -82,6 +126,51 @@ class NpuPlatform:
             "device_interval_us": first.elapsed_time(last) * 1e3 / calls,
             "wall_us": wall_ns / 1e3 / calls,
         }
+
+
+def _record(capture: AbstractContextManager[object], function: Callable[[], Any]) -> list[Any]:
+    """Call a function while its calls are captured and return what each returned.
+
+    A call that raises breaks the capture, and ending a broken capture raises again, about that
+    alone; the error then names both.
+    """
+    cause: Exception | None = None
+    try:
+        with capture:
+            try:
+                return [function() for _ in range(CALLS_A_GRAPH)]
+            except Exception as error:
+                cause = error
+                raise
+    except RuntimeError as error:
+        if cause is None or cause is error:
+            raise
+        raise RuntimeError(
+            f"{type(cause).__name__}: {cause} (then, ending the capture: {error})"
+        ) from cause
+
+
+def _is_installed(module: str) -> bool:
+    """Say whether a top-level module is loaded or can be found, without importing it."""
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    return importlib.util.find_spec(module) is not None
+
+
+def _require_device(npu: Any) -> None:
+    """Raise DependencyAbsentError unless the runtime starts and sees a device."""
+    try:
+        count = npu.device_count()
+        if count > 0:
+            npu.current_device()  # starts the runtime
+            return
+        seen = "the runtime counts none"
+    except RuntimeError as error:
+        seen = f"the runtime says: {error}"
+    raise DependencyAbsentError(
+        f"platform npu: a visible device is needed, {seen}; look at `npu-smi info`, at "
+        "ASCEND_RT_VISIBLE_DEVICES and at the permissions of /dev/davinci*"
+    )
 
 
 def _npu() -> Any:

@@ -1,0 +1,1 @@
+"""What `./dev` does; needs only Python, and imports nothing of the package."""

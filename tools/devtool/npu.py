@@ -1,0 +1,117 @@
+"""The NPU paths over the simulated Ascend runtime: wheels, libraries, bridge, and their tests.
+
+No NPU and no CANN is needed or looked for; `evidence.py` is for machines that have them.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+
+from devtool.cmake import compile_all, configure, run_ctest
+from devtool.environments import VENV_NPU, ensure_venv, install_editable, installed
+from devtool.shell import (
+    BUILD,
+    CPUS,
+    PACKAGE,
+    SIMULATOR,
+    DevError,
+    alone,
+    environment,
+    run,
+    step,
+)
+from devtool.suites import Suite, read_suite, report_path
+from devtool.system import require_packages
+
+PYTHONS = ((3, 11), (3, 12))  # for which every wheel of requirements/npu-wheels.txt exists
+LIBRARIES = BUILD / "ascend-sim"
+NATIVE, XLITE = "npu.xllm_native.rms_norm", "npu.xlite.rms_norm"
+TESTS = {
+    NATIVE: "xllm-kernel/test/npu/test_kernel_rms_norm_npu.py",
+    XLITE: "xllm-kernel/test/npu/test_kernel_xlite_rms_norm_npu.py",
+}
+
+
+def short_name(implementation: str) -> str:
+    """Return the solution of an implementation, for titles and file names."""
+    return implementation.split(".")[1].removeprefix("xllm_")
+
+
+def unavailable() -> str | None:
+    """Return why the wheels cannot be installed here, or None."""
+    found = f"{platform.system()} {platform.machine()} with Python {platform.python_version()}"
+    fits = (platform.system(), platform.machine()) == ("Linux", "x86_64")
+    if fits and sys.version_info[:2] in PYTHONS:
+        return None
+    pythons = " or ".join(f"{major}.{minor}" for major, minor in PYTHONS)
+    return f"torch-npu and xlite have wheels for x86-64 Linux with Python {pythons}, not {found}"
+
+
+def prepare() -> None:
+    """Make .venv-npu, the simulated libraries, the stand-in host and the bridge to xlite."""
+    reason = unavailable()
+    if reason is not None:
+        raise DevError(reason)
+    require_packages(tests=True)
+    with alone():
+        ensure_venv(VENV_NPU, "npu-sim.txt", "npu-wheels.txt")
+        install_editable(VENV_NPU)
+        configure(SIMULATOR, LIBRARIES, *_headers())
+        compile_all("Build the simulated Ascend runtime", LIBRARIES)
+        host = LIBRARIES / "host"
+        torch = installed(VENV_NPU, "torch")
+        configure(PACKAGE / "test/npu/host", host, f"-DXLLM_KERNEL_TORCH_DIR={torch}")
+        compile_all("Build the stand-in host", host)
+        _build_bridge()
+
+
+def _headers() -> list[str]:
+    """Return the option that names the runtime's headers, which come with torch_npu."""
+    headers = installed(VENV_NPU, "torch_npu") / "include/third_party/acl/inc"
+    return [f"-DASCEND_SIM_ACL_INCLUDE={headers}"]
+
+
+def _build_bridge() -> None:
+    """Build the bridge to xlite's launchers in place, whatever revision the wheel is of."""
+    options = {"XLLM_KERNEL_BUILD_XLITE": "1", "XLLM_KERNEL_XLITE_ALLOW_REVISION": "1"}
+    # The build imports no torch_npu, which would need the libraries.
+    options |= {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "MAX_JOBS": CPUS}
+    command = [VENV_NPU / "bin/python", "setup.py", "build_ext", "--inplace"]
+    env = environment(VENV_NPU, **options)
+    step("Build the bridge to xlite", *command, cwd=PACKAGE, env=env)
+
+
+def run_simulator_tests() -> list[Suite]:
+    """Run the simulator's own tests, plain and under the sanitizers; they need no wheel."""
+    variants = {
+        "ascend-sim": (),
+        "ascend-sim, ASan, UBSan": ("-DASCEND_SIM_SANITIZE=address,undefined",),
+        "ascend-sim, TSan": ("-DASCEND_SIM_SANITIZE=thread",),
+    }
+    folders = ("ascend-sim-tests", "ascend-sim-asan", "ascend-sim-tsan")
+    return [
+        run_ctest(name, SIMULATOR, BUILD / folder, *options)
+        for folder, (name, options) in zip(folders, variants.items(), strict=True)
+    ]
+
+
+def run_npu_tests() -> list[Suite]:
+    """Run the device's tests over the simulator, one process a backend, one after the other."""
+    reason = unavailable()
+    if reason is not None:
+        return [Suite("NPU, simulated", 0, 0, Counter({reason: 1}))]
+    prepare()
+    return [_run_pytest(*item) for item in TESTS.items()]
+
+
+def _run_pytest(implementation: str, file: str) -> Suite:
+    """Run a file of tests in a process that is bound to an implementation."""
+    name = f"NPU, simulated, {short_name(implementation)}"
+    print(f"Run the tests, {name} ...", flush=True)
+    report = report_path(name)
+    command = [SIMULATOR / "run", "python", "-m", "pytest", "-q", file]
+    command += [f"--junitxml={report}", "-o", f"cache_dir={BUILD / 'pytest'}"]
+    env = environment(XLLM_KERNEL_OVERRIDE_RMS_NORM=implementation)
+    return read_suite(name, run(command, env=env), report)
