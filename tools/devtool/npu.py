@@ -127,4 +127,4 @@ def _run_pytest(name: str, files: list[str], **variables: str) -> Suite:
     report = report_path(name)
     command = [SIMULATOR / "run", "python", "-m", "pytest", "-q", *files]
     command += [f"--junitxml={report}", "-o", f"cache_dir={BUILD / 'pytest'}"]
-    return read_suite(name, run(command, env=environment(**variables)), report)
+    return read_suite(name, run(command, env=environment(None, **variables)), report)
