@@ -113,6 +113,9 @@ struct Runtime::Machine final : Engine::Client {
   void finish(const Job& job, Status status) override;
   // Moves the clock there and waits until all that is due has run.
   Status wait_until(Engine::Lock& lock, Ticks time, Timeout timeout);
+  // Likewise, and the host knows the clock's past to be over then.
+  Status wait_for(Engine::Lock& lock, Ticks time, const Clock& clock,
+                  Timeout timeout);
   Status synchronize(Engine::Lock& lock, Stream& stream, Timeout timeout);
   // A copy or fill by the calling thread.
   Status run_on_host(Engine::Lock& lock, const Task& task);

@@ -157,6 +157,16 @@ TEST_F(MemoryTest, pinned_memory_is_the_hosts) {
   EXPECT_FALSE(runtime.is_pinned(host));
 }
 
+TEST_F(MemoryTest, bytes_are_live_within_one_block) {
+  const Address block = allocate(100);
+  EXPECT_TRUE(runtime.live(block, 100));
+  EXPECT_TRUE(runtime.live(block + 60, 40));
+  EXPECT_FALSE(runtime.live(block + 60, 41));
+  expect_ok(runtime.free(block));
+  EXPECT_FALSE(runtime.live(block, 1));
+  EXPECT_FALSE(runtime.live(reinterpret_cast<Address>(&block), 1));
+}
+
 TEST_F(MemoryTest, device_belongs_to_the_thread) {
   expect_ok(runtime.set_device(1));
   std::thread([this] {

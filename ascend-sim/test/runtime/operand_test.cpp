@@ -49,6 +49,18 @@ TEST_F(OperandTest, error_stays_and_later_work_is_dropped) {
   static_cast<void>(runtime.take_reports());
 }
 
+TEST_F(OperandTest, nothing_is_pending_after_an_error) {
+  Task task = set_task(a, 1);
+  task.accesses[0].bytes += 4;
+  expect_ok(runtime.submit(stream, std::move(task)));
+  expect_ok(runtime.submit(stream, set_task(a, 2)));
+  EXPECT_EQ(runtime.synchronize(stream, std::nullopt),
+            Status::kVectorCoreException);
+  static_cast<void>(runtime.take_reports());
+  expect_ok(runtime.free(a.address));
+  EXPECT_EQ(runtime.take_reports().size(), 0U);
+}
+
 TEST_F(OperandTest, no_error_before_one_happens) {
   EXPECT_EQ(runtime.last_async_error(), Status::kOk);
   expect_ok(runtime.submit(stream, set_task(a, 1)));

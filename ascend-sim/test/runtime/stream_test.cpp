@@ -116,6 +116,7 @@ TEST_F(StreamTest, null_handle_means_the_devices_default_stream) {
 
 TEST_F(StreamTest, stream_of_another_device_is_refused) {
   expect_ok(runtime.set_device(1));
+  EXPECT_EQ(runtime.device_of(main), 0);
   EXPECT_EQ(runtime.submit(main, set_task(a, 1)), Status::kStreamContext);
   EXPECT_EQ(runtime.fill_async(pointer(a.address), 0, 4, main),
             Status::kStreamContext);
