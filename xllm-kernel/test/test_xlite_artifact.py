@@ -189,6 +189,15 @@ def test_a_manifest_that_does_not_say_what_was_allowed_named(
     )
 
 
+def test_another_releases_manifest_named_by_its_file(
+    manifest: Manifest, build: Path, beside: Beside
+) -> None:
+    manifest["schema_version"] = 999
+    message = _refused(manifest, build, beside)
+    assert message.startswith(f"xllm_kernel artefact [{build / 'xlite.py'}]: ")
+    assert "must have schema_version 1, found 999" in message
+
+
 def test_the_library_changed_named(manifest: Manifest, build: Path, beside: Beside) -> None:
     (build / LIBRARY).write_bytes(b"short")
     assert "truncated, changed or replaced" in _refused(manifest, build, beside)

@@ -9,6 +9,7 @@
 #include <array>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "torch_npu/csrc/core/npu/NPUFunctions.h"
 
@@ -26,7 +27,8 @@ std::uint32_t vector_cores_of(int device) {
   std::int64_t cores = 0;
   const aclError error = aclrtGetDeviceInfo(
       static_cast<std::uint32_t>(device), ACL_DEV_ATTR_VECTOR_CORE_NUM, &cores);
-  if (error != ACL_SUCCESS || cores < 1 || cores > UINT32_MAX) {
+  if (error != ACL_SUCCESS || cores < 1 ||
+      !std::in_range<std::uint32_t>(cores)) {
     throw std::runtime_error(
         "xlite: aclrtGetDeviceInfo must give the number of vector cores of "
         "device " +

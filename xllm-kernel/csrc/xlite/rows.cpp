@@ -29,9 +29,12 @@ std::optional<std::int64_t> row_step(const at::Tensor& tensor) {
 }
 
 Rows::Rows(const at::Tensor& from)
-    : tensor(row_step(from) ? from : from.contiguous()),
-      count(row_count(tensor)),
-      width(tensor.size(-1)),
-      step(*row_step(tensor)) {}
+    : tensor(from), count(row_count(from)), width(from.size(-1)), step(width) {
+  if (const std::optional<std::int64_t> given = row_step(from)) {
+    step = *given;
+  } else {
+    tensor = from.contiguous();
+  }
+}
 
 }  // namespace xllm_kernel::xlite

@@ -198,7 +198,7 @@ def verify(
             interpreter or launcher libraries that it does not fit.
     """
     what = _KINDS[kind]
-    _check_schema(f"xllm_kernel artefact [{directory / '*'}]", manifest, what)
+    _check_schema(f"xllm_kernel artefact [{directory / what.marker}.py]", manifest, what)
     library = directory / str(manifest["library"])
     who = f"xllm_kernel artefact [{library}]"
     _check_library(who, manifest, library, what.command)

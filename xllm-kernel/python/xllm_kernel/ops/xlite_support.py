@@ -56,7 +56,7 @@ def load_bridge(who: str) -> tuple[str, ...]:
         processor = torch.ops.xllm_kernel.xlite_processor.default()
     except RuntimeError as error:
         raise DependencyBrokenError(
-            f"{who}: {error}; choose another implementation for this device"
+            f"{who}: {error}; remove {build.__file__} to do without xlite"
         ) from error
     return (
         processor,
