@@ -15,6 +15,7 @@ from devtool.shell import (
     BUILD,
     CPUS,
     PACKAGE,
+    ROOT,
     SIMULATOR,
     DevError,
     alone,
@@ -32,6 +33,11 @@ TESTS = {
     NATIVE: "xllm-kernel/test/npu/test_kernel_rms_norm_npu.py",
     XLITE: "xllm-kernel/test/npu/test_kernel_xlite_rms_norm_npu.py",
 }
+# Name, folder of build/, and what -fsanitize= is given.
+SANITIZED = (
+    ("ascend-sim, ASan, UBSan", "ascend-sim-asan", "address,undefined"),
+    ("ascend-sim, TSan", "ascend-sim-tsan", "thread"),
+)
 
 
 def short_name(implementation: str) -> str:
@@ -58,7 +64,7 @@ def prepare() -> None:
     with alone():
         ensure_venv(VENV_NPU, "npu-sim.txt", "npu-wheels.txt")
         install_editable(VENV_NPU)
-        configure(SIMULATOR, LIBRARIES, *_headers())
+        configure(SIMULATOR, LIBRARIES, "-DASCEND_SIM_BUILD_TESTS=OFF", *_headers())
         compile_all("Build the simulated Ascend runtime", LIBRARIES)
         host = LIBRARIES / "host"
         torch = installed(VENV_NPU, "torch")
@@ -83,35 +89,42 @@ def _build_bridge() -> None:
     step("Build the bridge to xlite", *command, cwd=PACKAGE, env=env)
 
 
-def run_simulator_tests() -> list[Suite]:
-    """Run the simulator's own tests, plain and under the sanitizers; they need no wheel."""
-    variants = {
-        "ascend-sim": (),
-        "ascend-sim, ASan, UBSan": ("-DASCEND_SIM_SANITIZE=address,undefined",),
-        "ascend-sim, TSan": ("-DASCEND_SIM_SANITIZE=thread",),
-    }
-    folders = ("ascend-sim-tests", "ascend-sim-asan", "ascend-sim-tsan")
-    return [
-        run_ctest(name, SIMULATOR, BUILD / folder, *options)
-        for folder, (name, options) in zip(folders, variants.items(), strict=True)
-    ]
+def run_tests() -> list[Suite]:
+    """Run the simulator's own tests, plain and sanitized, and the device's tests over it.
 
-
-def run_npu_tests() -> list[Suite]:
-    """Run the device's tests over the simulator, one process a backend, one after the other."""
+    The first need no wheel; the device's run one process a backend, one after the other.
+    """
     reason = unavailable()
+    if reason is None:
+        prepare()
+    headers = _headers() if reason is None else []
+    suites = [
+        run_ctest("ascend-sim", SIMULATOR, LIBRARIES, "-DASCEND_SIM_BUILD_TESTS=ON", *headers)
+    ]
+    for name, folder, sanitizers in SANITIZED:
+        option = f"-DASCEND_SIM_SANITIZE={sanitizers}"
+        suites.append(run_ctest(name, SIMULATOR, BUILD / folder, option))
     if reason is not None:
-        return [Suite("NPU, simulated", 0, 0, Counter({reason: 1}))]
-    prepare()
-    return [_run_pytest(*item) for item in TESTS.items()]
+        return [*suites, Suite("NPU, simulated", 0, 0, Counter({reason: 1}))]
+    return [*suites, *_run_device_tests()]
 
 
-def _run_pytest(implementation: str, file: str) -> Suite:
-    """Run a file of tests in a process that is bound to an implementation."""
-    name = f"NPU, simulated, {short_name(implementation)}"
+def _run_device_tests() -> list[Suite]:
+    """Run the tests of each backend bound to it, then those that bind nothing or bind children."""
+    suites = []
+    for implementation, file in TESTS.items():
+        name = f"NPU, simulated, {short_name(implementation)}"
+        suites.append(_run_pytest(name, [file], XLLM_KERNEL_OVERRIDE_RMS_NORM=implementation))
+    folder = PACKAGE / "test/npu"
+    every = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
+    others = [file for file in every if file not in TESTS.values()]
+    return [*suites, _run_pytest("NPU, simulated, others", others)]
+
+
+def _run_pytest(name: str, files: list[str], **variables: str) -> Suite:
+    """Run files of tests over the simulator, in one process."""
     print(f"Run the tests, {name} ...", flush=True)
     report = report_path(name)
-    command = [SIMULATOR / "run", "python", "-m", "pytest", "-q", file]
+    command = [SIMULATOR / "run", "python", "-m", "pytest", "-q", *files]
     command += [f"--junitxml={report}", "-o", f"cache_dir={BUILD / 'pytest'}"]
-    env = environment(XLLM_KERNEL_OVERRIDE_RMS_NORM=implementation)
-    return read_suite(name, run(command, env=env), report)
+    return read_suite(name, run(command, env=environment(None, **variables)), report)

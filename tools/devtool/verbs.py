@@ -64,7 +64,7 @@ def test(*arguments: str) -> int:
         return summarise(run_python("Python", VENV, *arguments))
     suites = [run_cpp("C++", "cpp"), run_python("Python", VENV), run_cpp_for_arm()]
     suites += run_cpp_sanitized()
-    suites += [*npu.run_simulator_tests(), *npu.run_npu_tests()]
+    suites += npu.run_tests()
     with alone():
         ensure_venv(MINIMAL, "minimal.txt")
         install_plain()

@@ -32,7 +32,7 @@ def current_device():
 torch.npu = types.SimpleNamespace(
     device_count=lambda: {devices}, current_device=current_device,
     get_device_name=lambda: "AscendTest", mem_get_info=lambda: (3, 8),
-    get_cann_version=lambda: "9.9",
+    utils=types.SimpleNamespace(get_cann_version=lambda: "9.9"),
 )
 """
 

@@ -33,7 +33,7 @@ def facts(npu: Any, torch_npu: Any, simulator: Simulator | None) -> dict[str, An
         "device": npu.current_device(),
         "device_count": npu.device_count(),
         "torch_npu": torch_npu.__version__,
-        "cann": _read(lambda: npu.get_cann_version()),
+        "cann": _read(lambda: npu.utils.get_cann_version()),
         "memory_bytes": _read(lambda: _memory(npu)),
         "variables": _variables(),
     }
