@@ -33,6 +33,11 @@ def _name(scenario) -> str:
     return scenario.__name__
 
 
+def test_a_call_does_not_wait_for_the_device(subject: Subject) -> None:
+    # First, while the simulator's trace is short.
+    a_call_does_not_wait_for_the_device(subject)
+
+
 @pytest.mark.parametrize("scenario", EAGER, ids=_name)
 def test_eager(subject: Subject, scenario) -> None:
     scenario(subject)
@@ -45,10 +50,6 @@ def test_graph(subject: Subject, scenario) -> None:
 
 def test_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
-
-
-def test_a_call_does_not_wait_for_the_device(subject: Subject) -> None:
-    a_call_does_not_wait_for_the_device(subject)
 
 
 def test_every_mode_of_the_task_queue() -> None:
