@@ -2,7 +2,9 @@
 
 ``XLLM_KERNEL_BUILD_SIMD=1`` adds the C++ kernels and their torch bridge, by CMake, and
 ``XLLM_KERNEL_BUILD_FASTCALL=1`` with it the builtins that make a call cheap, for the torch and the
-Python that build. Metadata is in pyproject.toml; compiler flags are CMake's business.
+Python that build. ``XLLM_KERNEL_BUILD_XLITE=1`` adds the bridge to xlite's launchers, for the
+torch, torch_npu and xlite that are installed. Metadata is in pyproject.toml; compiler flags are
+CMake's business.
 """
 
 from __future__ import annotations
@@ -37,14 +39,25 @@ PREFIX = "XLLM_KERNEL_BUILD_"
 
 @dataclass(frozen=True)
 class Part:
-    """One native part: its CMake target, the library it makes, and its marker module's name."""
+    """One native part.
+
+    Attributes:
+        target: CMake's.
+        library: the file that it makes.
+        marker: its marker module's name.
+        record: where CMake says which tools it used.
+        within: option of the part that it is of no use without.
+    """
 
     target: str
     library: str
     marker: str
+    record: str = "toolchain.json"
+    within: str | None = None
 
 
 SIMD, FASTCALL = "XLLM_KERNEL_BUILD_SIMD", "XLLM_KERNEL_BUILD_FASTCALL"
+XLITE = "XLLM_KERNEL_BUILD_XLITE"
 # Option to what it builds, in the order in which they are built.
 OPTIONS = {
     SIMD: Part("xllm_kernel_torch", "libxllm_kernel_torch.so", "simd"),
@@ -52,7 +65,9 @@ OPTIONS = {
         "xllm_kernel_fastcall",
         f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}",
         "fastcall",
+        within=SIMD,
     ),
+    XLITE: Part("xllm_kernel_xlite", "libxllm_kernel_xlite.so", "xlite", record="xlite.json"),
 }
 
 
@@ -88,11 +103,11 @@ def chosen_options() -> tuple[str, ...]:
     return chosen
 
 
-def artifacts() -> Any:
-    """Import the package's own module, so that build and run time hash alike."""
+def artifacts(name: str = "artifacts") -> Any:
+    """Import a module of the package, so that build and run time hash and find alike."""
     sys.path.insert(0, str(ROOT / "python"))
     try:
-        return importlib.import_module("xllm_kernel.artifacts")
+        return importlib.import_module(f"xllm_kernel.{name}")
     finally:
         sys.path.pop(0)
 
@@ -119,7 +134,7 @@ class NativeBuild(build_ext):
     """Drives CMake, then puts libraries and marker modules where they belong."""
 
     def run(self) -> None:
-        """Build each native part that was asked for; in place, remove what was not."""
+        """Build each native part that was asked for; remove what lies within one and was not."""
         if not self.extensions:
             return
         in_place = self.inplace or getattr(self, "editable_mode", False)
@@ -128,8 +143,8 @@ class NativeBuild(build_ext):
         with locked(ROOT / "build" / "native.lock"):
             for name, part in OPTIONS.items():
                 if name in options:
-                    build_part(part, directory, ROOT / "build" / "native")
-                else:
+                    build_part(name, directory, ROOT / "build" / "native")
+                elif part.within in options:
                     remove_part(part, directory)
 
     def get_outputs(self) -> list[str]:
@@ -172,28 +187,32 @@ def remove_part(part: Part, directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def build_part(part: Part, directory: Path, scratch: Path) -> None:
+def build_part(option: str, directory: Path, scratch: Path) -> None:
     """Build a native part into a folder, unless it is there already.
 
     Args:
-        part: what to build.
+        option: what to build.
         directory: receives the library and, last, the marker module.
         scratch: CMake's folders, one for each set of tools.
     """
+    part = OPTIONS[option]
     tools = find_tools()
     sources = artifacts().source_hash(ROOT, part.marker)
-    facts = {"sources": sources, "target": part.target}
-    if part is OPTIONS[FASTCALL]:
+    facts: dict[str, Any] = {}
+    if option == FASTCALL:
         facts["python_abi"] = artifacts().python_abi()
+    if option == XLITE:
+        facts |= find_launchers()
     # Where torch lies decides nothing, which one it is does.
-    key = digest(facts | {k: v for k, v in tools.items() if k != "torch"})
+    which = {name: value for name, value in tools.items() if name != "torch"}
+    key = digest(facts | which | {"sources": sources, "target": part.target})
     marker = directory / marker_name(part)
     if is_current(marker, key):
         say(f"{marker} is up to date")
         return
-    work = scratch / digest(tools)[:12]
-    run_cmake(work, tools, part)
-    toolchain = json.loads((work / "toolchain.json").read_text())
+    work = scratch / digest(tools | ({"part": part.marker} if option == XLITE else {}))[:12]
+    run_cmake(work, part.target, xlite_flags(tools) if option == XLITE else simd_flags(tools))
+    record = json.loads((work / part.record).read_text())
     marker.unlink(missing_ok=True)  # from here to the end there is no build, rather than a half one
     replace(directory / part.library, (work / part.library).read_bytes())
     manifest = {
@@ -203,13 +222,14 @@ def build_part(part: Part, directory: Path, scratch: Path) -> None:
         "library": part.library,
         "library_sha256": artifacts().file_sha256(directory / part.library),
         "torch_built_with": tools["torch_version"],
-        **{k: facts[k] for k in ("python_abi",) if k in facts},
-        **{name: tuple(v) if isinstance(v, list) else v for name, v in toolchain.items()},
+        **facts,
+        **{name: tuple(v) if isinstance(v, list) else v for name, v in record.items()},
     }
     if artifacts().source_hash(ROOT, part.marker) != sources:
         raise fail("the sources changed while they were built; build again")
     write_marker(marker, manifest)
-    say(f"built {directory / part.library} ({', '.join(manifest['levels'])})")
+    levels = f" ({', '.join(manifest['levels'])})" if "levels" in manifest else ""
+    say(f"built {directory / part.library}{levels}")
 
 
 def find_tools() -> dict[str, str]:
@@ -218,22 +238,20 @@ def find_tools() -> dict[str, str]:
     Raises:
         SystemExit: naming what is missing and how to get it.
     """
+    asked = f"{options[0]}=1"
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise fail(
-            "XLLM_KERNEL_BUILD_SIMD=1 needs torch in the environment that builds, found none in "
-            f"{sys.prefix}; install torch there, and give pip --no-build-isolation, since it "
-            "otherwise builds in an empty environment"
+            f"{asked} needs torch in the environment that builds, found none in {sys.prefix}; "
+            "install torch there, and give pip --no-build-isolation, since it otherwise builds in "
+            "an empty environment"
         )
     compiler = os.environ.get("CXX") or "c++"
     for command, package in ((shlex.split(compiler)[0], "g++"), ("cmake", "cmake")):
         if shutil.which(command) is None:
             raise fail(
-                f"XLLM_KERNEL_BUILD_SIMD=1 needs {command}, found none; install it (Debian: "
-                "apt-get install g++ cmake ninja-build), or set CXX to a C++20 compiler"
-                if package == "g++"
-                else f"XLLM_KERNEL_BUILD_SIMD=1 needs {command}, found none; install it (Debian: "
-                "apt-get install g++ cmake ninja-build)"
+                f"{asked} needs {command}, found none; install it (Debian: apt-get install g++ "
+                f"cmake ninja-build){', or set CXX to a C++20 compiler' * (package == 'g++')}"
             )
     headers = Path(sysconfig.get_paths()["include"])
     if FASTCALL in options and not (headers / "Python.h").is_file():
@@ -254,15 +272,71 @@ def find_tools() -> dict[str, str]:
     }
 
 
-def run_cmake(work: Path, tools: dict[str, str], part: Part) -> None:
+def find_launchers() -> dict[str, Any]:
+    """Find torch_npu and xlite's launcher libraries without importing either, and say which.
+
+    Raises:
+        SystemExit: naming each that is missing; and for launchers of another revision than the
+            bridge is written for, unless that is allowed.
+    """
+    launchers = artifacts("launchers")
+    folder = launchers.folder()
+    missing = [] if launchers.package_folder("torch_npu") else ["torch_npu"]
+    missing += [f"xlite's {name}" for name in launchers.missing_libraries(folder)]
+    if missing:
+        raise fail(
+            f"{XLITE}=1 needs torch_npu and the launcher libraries of xlite in the environment "
+            f"that builds, missing in {sys.prefix}: {', '.join(missing)}; install torch_npu for "
+            "this torch, and xlite"
+        )
+    allowed = os.environ.get(launchers.ALLOW, "0")
+    if allowed not in ("0", "1"):
+        raise fail(f"{launchers.ALLOW} must be 0 or 1, got {allowed!r}; unset or correct it")
+    found = launchers.found_revision()
+    if not launchers.is_pinned(found):
+        if allowed == "0":
+            raise fail(
+                f"{XLITE}=1 needs launchers of GVirt revision {launchers.REVISION}, whose "
+                f"arguments the bridge passes, found {found} in {folder}; install that xlite, or "
+                f"set {launchers.ALLOW}=1, which every report will say"
+            )
+        say(f"the launchers are of GVirt revision {found}, not {launchers.REVISION}: allowed")
+    return {
+        "torch_npu_built_with": importlib.metadata.version("torch_npu"),
+        "revision_required": launchers.REVISION,
+        "revision_found": found,
+        "revision_allowed": not launchers.is_pinned(found),
+        "launchers": {n: artifacts().file_sha256(folder / n) for n in launchers.LIBRARIES},
+    }
+
+
+def simd_flags(tools: dict[str, str]) -> list[str]:
+    """Return what CMake must know for the kernels, their bridge and its builtins."""
+    return [
+        "-DXLLM_KERNEL_BUILD_TORCH=ON",
+        f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}",
+        f"-DXLLM_KERNEL_BUILD_FASTCALL={'ON' if FASTCALL in options else 'OFF'}",
+        f"-DXLLM_KERNEL_PYTHON_INCLUDE={sysconfig.get_paths()['include']}",
+        f"-DXLLM_KERNEL_PYTHON_SUFFIX={sysconfig.get_config_var('EXT_SUFFIX')}",
+    ]
+
+
+def xlite_flags(tools: dict[str, str]) -> list[str]:
+    """Return what CMake must know for the bridge to launchers."""
+    launchers = artifacts("launchers")
+    paths = ";".join(str(launchers.folder() / name) for name in launchers.LIBRARIES)
+    return [
+        "-DXLLM_KERNEL_BUILD_XLITE=ON",
+        f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}",
+        f"-DXLLM_KERNEL_TORCH_NPU_DIR={launchers.package_folder('torch_npu')}",
+        f"-DXLLM_KERNEL_LAUNCHERS={paths}",
+    ]
+
+
+def run_cmake(work: Path, target: str, flags: list[str]) -> None:
     """Configure and build in a folder of CMake's own."""
-    say(f"configuring and building {part.target} in {work}")
-    configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release"]
-    configure += ["-DXLLM_KERNEL_BUILD_TORCH=ON", f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}"]
-    fastcall = "ON" if FASTCALL in options else "OFF"
-    configure += [f"-DXLLM_KERNEL_BUILD_FASTCALL={fastcall}"]
-    configure += [f"-DXLLM_KERNEL_PYTHON_INCLUDE={sysconfig.get_paths()['include']}"]
-    configure += [f"-DXLLM_KERNEL_PYTHON_SUFFIX={sysconfig.get_config_var('EXT_SUFFIX')}"]
+    say(f"configuring and building {target} in {work}")
+    configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release", *flags]
     if shutil.which("ninja"):
         configure += ["-G", "Ninja"]
     if work.exists() and subprocess.run(configure, check=False).returncode != 0:
@@ -271,7 +345,7 @@ def run_cmake(work: Path, tools: dict[str, str], part: Part) -> None:
     if not work.exists():
         require(configure)
     jobs = os.environ.get("MAX_JOBS") or str(os.cpu_count() or 1)
-    require(["cmake", "--build", str(work), "--target", part.target, "--parallel", jobs])
+    require(["cmake", "--build", str(work), "--target", target, "--parallel", jobs])
 
 
 def require(command: list[str]) -> None:
@@ -312,7 +386,7 @@ def replace(path: Path, content: bytes) -> None:
     temporary.replace(path)
 
 
-def digest(facts: dict[str, str]) -> str:
+def digest(facts: dict[str, Any]) -> str:
     """Hash facts."""
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 

@@ -21,7 +21,12 @@ def test_operations_lists_the_builtin_ones_with_their_backends() -> None:
     ]
     assert operations["rms_norm"].devices == ("npu", "cpu")
     names = [n for b in operations["rms_norm"].backends for n in b.implementations]
-    assert names == ["npu.xllm_native.rms_norm", "cpu.simd.rms_norm", "cpu.torch.rms_norm"]
+    assert names == [
+        "npu.xllm_native.rms_norm",
+        "npu.xlite.rms_norm",
+        "cpu.simd.rms_norm",
+        "cpu.torch.rms_norm",
+    ]
     for name in ("rms_norm_out", "fused_add_rms_norm", "fused_add_rms_norm_inplace"):
         names = [n for b in operations[name].backends for n in b.implementations]
         assert names == [f"cpu.simd.{name}", f"cpu.torch.{name}"]

@@ -38,6 +38,16 @@ def test_explain_json_holds_the_receipts(operations, capsys) -> None:
     assert {e["code"] for e in receipt["excluded"]} == {"missing", "priority"}
 
 
+def test_explain_keeps_what_backends_print_out_of_its_json(
+    build_operations: OperationBuilder, capsys
+) -> None:
+    build_operations.add("alpha", Backend("loud", prologue="print('Warning: no home')"))
+    assert main(["explain", "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["alpha"]["implementation"] == "cpu.loud.alpha"
+    assert "Warning: no home" in printed.err
+
+
 def test_explain_shows_an_override(operations, capsys, monkeypatch) -> None:
     monkeypatch.setenv("XLLM_KERNEL_OVERRIDE_ALPHA", "plain")
     assert main(["explain"]) == 0

@@ -98,6 +98,14 @@ def test_metadata_and_results_cannot_overwrite_identity(world: World, command: s
     assert row["validation"]["function"]["case_id"] == "stolen"
 
 
+@BOTH
+def test_what_was_built_is_in_both_forms(world: World, command: str) -> None:
+    outcome = world.run(command)
+    assert outcome.report["receipt"]["build"] == ["by hand | at home", "of another revision"]
+    section = "## Built as\n\n- by hand \\| at home\n- of another revision\n\n## Candidates"
+    assert section in outcome.markdown
+
+
 def test_nonfinite_numbers_become_strings_and_the_file_is_strict_json(world: World) -> None:
     (row,) = world.run("numerics").rows
     assert row["metadata"]["limit"] == "inf"

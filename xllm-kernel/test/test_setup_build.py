@@ -51,8 +51,8 @@ def pure_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (
             {"XLLM_KERNEL_BUILD_TURBO": "1"},
-            "build options are XLLM_KERNEL_BUILD_SIMD, XLLM_KERNEL_BUILD_FASTCALL, got "
-            "XLLM_KERNEL_BUILD_TURBO=1",
+            "build options are XLLM_KERNEL_BUILD_SIMD, XLLM_KERNEL_BUILD_FASTCALL, "
+            "XLLM_KERNEL_BUILD_XLITE, got XLLM_KERNEL_BUILD_TURBO=1",
         ),
         ({"XLLM_KERNEL_BUILD_TURBO": "0", **SIMD}, "got XLLM_KERNEL_BUILD_TURBO=0"),
         ({"XLLM_KERNEL_BUILD_": "1"}, "got XLLM_KERNEL_BUILD_=1"),
@@ -208,6 +208,16 @@ def test_native_touched_sources_not_built_again(built_tree: Path) -> None:
     assert "Building" not in done.stdout
     after = (_build_folder(built_tree) / LIBRARY).stat()
     assert (before.st_mtime_ns, before.st_ino) == (after.st_mtime_ns, after.st_ino)
+
+
+def test_native_build_leaves_the_bridge_to_launchers(built_tree: Path) -> None:
+    """It is another option's, for other environments, and says itself when it is stale."""
+    others = [_build_folder(built_tree) / name for name in ("xlite.py", "libxllm_kernel_xlite.so")]
+    for path in others:
+        path.write_text("")
+    assert "is up to date" in _build(built_tree).stdout
+    for path in others:
+        path.unlink()
 
 
 def test_native_header_edited_built_again(built_tree: Path, tmp_path: Path) -> None:

@@ -12,17 +12,8 @@ namespace xllm_kernel::bridge {
 
 namespace {
 
-using Extents = torch::headeronly::IntHeaderOnlyArrayRef;
-
-// As Python prints a list of integers.
-std::string list_text(Extents values) {
-  std::string text = "[";
-  const char* separator = "";
-  for (const std::int64_t value : values) {
-    text.append(separator).append(std::to_string(value));
-    separator = ", ";
-  }
-  return text.append("]");
+std::string text_of(torch::headeronly::IntHeaderOnlyArrayRef values) {
+  return list_text(std::span(values.data(), values.size()));
 }
 
 bool is_empty(const TensorFacts& facts) {
@@ -117,8 +108,7 @@ void Clauses::same_shape(const Operand& of, const Operand& other) const {
   if (std::ranges::equal(of.facts.sizes, other.facts.sizes)) return;
   refuse(implementation_,
          of.named(".shape must equal ") + other.named(".shape (") +
-             list_text(other.facts.sizes) + "), got " +
-             list_text(of.facts.sizes),
+             text_of(other.facts.sizes) + "), got " + text_of(of.facts.sizes),
          of.named(".shape"));
 }
 
@@ -178,8 +168,8 @@ void Clauses::rows_apart(const Operand& of) const {
   if (simd::RowLayout(view).rows_apart(row_bytes)) return;
   refuse(implementation_,
          of.named("'s rows must lie apart in memory, got strides ") +
-             list_text(of.facts.strides) + " for shape " +
-             list_text(of.facts.sizes),
+             text_of(of.facts.strides) + " for shape " +
+             text_of(of.facts.sizes),
          of.named(".rows"));
 }
 

@@ -1,11 +1,10 @@
-// Texts of refused arguments. Decides nothing: the operators' bridges do.
+// Facts and names of tensors by torch's stable ABI. Decides nothing: the
+// clauses do.
 #include "torch/domain.h"
 
 #include <array>
-#include <cmath>
 #include <cstddef>
-#include <cstdio>
-#include <stdexcept>
+#include <string_view>
 
 #include "torch/csrc/stable/library.h"
 
@@ -86,14 +85,6 @@ TensorFacts::TensorFacts(const torch::stable::Tensor& tensor)
       aoti_torch_get_device_index(tensor.get(), &device_index));
 }
 
-void refuse(const Implementation& implementation, const std::string& sentence,
-            std::string_view clause) {
-  std::string text(implementation.operation);
-  text.append(" [").append(implementation.name).append("]: ");
-  text.append(sentence).append(" (clause ").append(clause).append(")");
-  throw std::runtime_error(text);
-}
-
 std::string dtype_name(std::int32_t dtype) {
   return name_at(kDTypeNames, dtype);
 }
@@ -104,14 +95,6 @@ std::string device_name(const TensorFacts& facts) {
     name.append(":").append(std::to_string(facts.device_index));
   }
   return name;
-}
-
-std::string number_text(double value) {
-  // printf may print the sign of a NaN; Python does not.
-  if (std::isnan(value)) return "nan";
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", value);
-  return text.data();
 }
 
 bool count_write(const torch::stable::Tensor& tensor) {

@@ -1,20 +1,14 @@
-// The sentences by which bridges refuse arguments, word for word those of
-// python/xllm_kernel/clauses.py. Knows no operator.
+// What the bridge's clauses know of a tensor, and its texts. Knows no operator
+// and refuses nothing.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "torch/csrc/stable/tensor.h"
+#include "torch/refusal.h"
 
 namespace xllm_kernel::bridge {
-
-// Names one implementation in every message.
-struct Implementation {
-  std::string_view operation;
-  std::string_view name;
-};
 
 // What clauses may know of a tensor; sizes and strides belong to the tensor.
 struct TensorFacts {
@@ -37,16 +31,9 @@ struct TensorFacts {
   std::int32_t device_index = 0;
 };
 
-// Throws the error that Python receives as RuntimeError with exactly this text:
-// STD_TORCH_CHECK would put this file's path before it.
-[[noreturn]] void refuse(const Implementation& implementation,
-                         const std::string& sentence, std::string_view clause);
-
 // As str(tensor.dtype) without "torch.", and str(tensor.device).
 [[nodiscard]] std::string dtype_name(std::int32_t dtype);
 [[nodiscard]] std::string device_name(const TensorFacts& facts);
-// As Python's format(value, "g").
-[[nodiscard]] std::string number_text(double value);
 
 // Counts a write that is about to happen, so that a backward pass that saved
 // the tensor earlier refuses to run on what stands there then. Returns false

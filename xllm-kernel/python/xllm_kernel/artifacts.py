@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from xllm_kernel import launchers
 from xllm_kernel.errors import ArtifactError
 
 SCHEMA_VERSION = 1
@@ -21,6 +22,7 @@ BUILD_COMMAND = "(cd xllm-kernel && XLLM_KERNEL_BUILD_SIMD=1 python setup.py bui
 FASTCALL_BUILD_COMMAND = BUILD_COMMAND.replace(
     "XLLM_KERNEL_BUILD_SIMD=1", "XLLM_KERNEL_BUILD_SIMD=1 XLLM_KERNEL_BUILD_FASTCALL=1"
 )
+XLITE_BUILD_COMMAND = BUILD_COMMAND.replace("SIMD", "XLITE")
 
 # Everything that the bridge's build reads, relative to the package's root folder.
 SOURCES = (
@@ -37,11 +39,10 @@ _COMMON: dict[str, type[Any]] = {
     "library": str,
     "library_sha256": str,
     "source_hash": str,
-    "torch_floor": str,
     "torch_built_with": str,
     "compiler": str,
-    "levels": tuple,
 }
+_KERNELS: dict[str, type[Any]] = {**_COMMON, "torch_floor": str, "levels": tuple}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,27 +50,73 @@ class _Kind:
     """What distinguishes the artefacts of one marker module.
 
     Attributes:
+        marker: the module's name.
         sources: what its build reads.
         fields: what its manifest holds.
         command: how to build it again.
         without: what a worker does without, where it is removed.
     """
 
+    marker: str
     sources: tuple[str, ...]
     fields: Mapping[str, type[Any]]
     command: str
     without: str
 
 
-_KINDS = {
-    "simd": _Kind(SOURCES, _COMMON, BUILD_COMMAND, "the C++ kernels"),
-    "fastcall": _Kind(
+_EVERY_KIND = (
+    _Kind("simd", SOURCES, _KERNELS, BUILD_COMMAND, "the C++ kernels"),
+    _Kind(
+        "fastcall",
         (*SOURCES, "csrc/fastcall"),
-        {**_COMMON, "python_abi": str},
+        {**_KERNELS, "python_abi": str},
         FASTCALL_BUILD_COMMAND,
         "its builtins",
     ),
-}
+    _Kind(
+        "xlite",
+        (
+            "CMakeLists.txt",
+            "cmake",
+            "csrc/torch/refusal.cpp",
+            "csrc/torch/refusal.h",
+            "csrc/xlite",
+            "python/xllm_kernel/version.py",
+        ),
+        {
+            **_COMMON,
+            "torch_npu_built_with": str,
+            "revision_required": str,
+            "revision_found": str,
+            "revision_allowed": bool,
+            "launchers": dict,
+        },
+        XLITE_BUILD_COMMAND,
+        "xlite",
+    ),
+)
+_KINDS = {kind.marker: kind for kind in _EVERY_KIND}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What an artefact finds beside PyTorch of what it was built against.
+
+    Attributes:
+        torch_npu: version.
+        launchers: folder of the launcher libraries; None where xlite is not installed.
+    """
+
+    torch_npu: str
+    launchers: Path | None
+
+    @classmethod
+    def here(cls) -> Beside:
+        """Look at this environment, as the build did at its own."""
+        import importlib.metadata  # which brings half of the standard library along
+
+        return cls(importlib.metadata.version("torch_npu"), launchers.folder())
+
 
 # Library path to digest of those this process has loaded: one cannot be unloaded.
 _loaded: dict[str, str] = {}
@@ -128,6 +175,7 @@ def verify(
     torch_version: str,
     sources: Path | None = None,
     kind: str = "simd",
+    beside: Beside | None = None,
 ) -> Path:
     """Check an artefact against its manifest, before anything of it is loaded.
 
@@ -137,18 +185,20 @@ def verify(
         torch_version: version of the framework that will load it.
         sources: root of the source tree, where there is one.
         kind: name of its marker module: ``"simd"`` runs on every framework from a floor on,
-            ``"fastcall"`` only on the very framework and interpreter it was built with.
+            ``"fastcall"`` only on the very framework and interpreter it was built with, ``"xlite"``
+            only on the very frameworks and beside the very launcher libraries.
+        beside: of ``"xlite"``, what is to be found; None looks at this environment.
 
     Returns:
         Path of the library.
 
     Raises:
         ArtifactError: for an unknown or incomplete manifest; a library that is missing or not the
-            one that was built; other sources than those it was built from; a framework or an
-            interpreter that it does not fit.
+            one that was built; other sources than those it was built from; a framework, an
+            interpreter or launcher libraries that it does not fit.
     """
     what = _KINDS[kind]
-    _check_schema(f"xllm_kernel artefact [{directory / '*'}]", manifest, what)
+    _check_schema(f"xllm_kernel artefact [{directory / what.marker}.py]", manifest, what)
     library = directory / str(manifest["library"])
     who = f"xllm_kernel artefact [{library}]"
     _check_library(who, manifest, library, what.command)
@@ -160,9 +210,24 @@ def verify(
                 f"{_short(manifest['source_hash'])} and {sources} holds {_short(found)}; build it "
                 f"again: {what.command}"
             )
-    if "python_abi" in what.fields:
+    if "torch_floor" not in what.fields or "python_abi" in what.fields:
         _check_same(who, "torch", manifest["torch_built_with"], torch_version, directory, what)
+    if "python_abi" in what.fields:
         _check_same(who, "Python ABI", manifest["python_abi"], python_abi(), directory, what)
+    if "torch_floor" in what.fields:
+        _check_floor(who, manifest, torch_version, directory, what)
+    if "launchers" in what.fields:
+        beside = beside or Beside.here()
+        npu = manifest["torch_npu_built_with"]
+        _check_same(who, "torch_npu", npu, beside.torch_npu, directory, what)
+        _check_revision(who, manifest, what)
+        _check_launchers(who, manifest["launchers"], beside.launchers, what)
+    return library
+
+
+def _check_floor(
+    who: str, manifest: Mapping[str, Any], torch_version: str, directory: Path, what: _Kind
+) -> None:
     floor = manifest["torch_floor"]
     if not _release(floor):
         raise ArtifactError(
@@ -175,7 +240,45 @@ def verify(
             f"{torch_version}; install a newer torch, or remove {directory} to do without "
             f"{what.without}"
         )
-    return library
+
+
+def _check_revision(who: str, manifest: Mapping[str, Any], what: _Kind) -> None:
+    required, found = manifest["revision_required"], manifest["revision_found"]
+    if required != launchers.REVISION:
+        raise ArtifactError(
+            f"{who}: must be built for GVirt revision {launchers.REVISION}, its manifest says "
+            f"{required}; build it again: {what.command}"
+        )
+    if not launchers.is_pinned(found) and not manifest["revision_allowed"]:
+        raise ArtifactError(
+            f"{who}: its launchers must be of GVirt revision {required}, its manifest says {found} "
+            f"and that nobody allowed another one; build it again: {what.command}"
+        )
+
+
+def _check_launchers(who: str, built: Mapping[str, str], folder: Path | None, what: _Kind) -> None:
+    if set(built) != set(launchers.LIBRARIES):
+        raise ArtifactError(
+            f"{who}: its manifest must name the launcher libraries "
+            f"{', '.join(launchers.LIBRARIES)}, found {', '.join(built)}; build it again: "
+            f"{what.command}"
+        )
+    missing = launchers.missing_libraries(folder)
+    if folder is None or missing:
+        raise ArtifactError(
+            f"{who}: needs the launcher libraries {', '.join(missing)} in "
+            f"{folder or 'an installed xlite'}, found none; install xlite again"
+        )
+    for name, digest in built.items():
+        library = folder / name
+        found = file_sha256(library)
+        if found != digest:
+            raise ArtifactError(
+                f"{who}: needs the launcher library {library} it was built against, sha256 "
+                f"{_short(digest)}, found {_short(found)}: xlite was changed or replaced, and its "
+                f"launchers may take other arguments; install that xlite, or build it again: "
+                f"{what.command}"
+            )
 
 
 def _check_same(
@@ -184,7 +287,7 @@ def _check_same(
     if found != built_with:
         raise ArtifactError(
             f"{who}: needs the {name} it was built with, {built_with}, found {found}; build it "
-            f"again: {what.command}, or remove {directory / 'fastcall.py'} to do without "
+            f"again: {what.command}, or remove {directory / what.marker}.py to do without "
             f"{what.without}"
         )
 
@@ -203,7 +306,7 @@ def _check_schema(who: str, manifest: Mapping[str, Any], what: _Kind) -> None:
         )
     for key, type_ in what.fields.items():
         value = manifest.get(key)
-        if not isinstance(value, type_) or not value:
+        if not isinstance(value, type_) or not (value or type_ is bool):
             raise ArtifactError(
                 f"{who}: its manifest must hold {key} ({type_.__name__}), found {value!r}; build "
                 f"it again: {what.command}"
@@ -233,6 +336,7 @@ def load(
     torch_version: str,
     load_library: Callable[[str], object],
     kind: str = "simd",
+    beside: Beside | None = None,
 ) -> None:
     """Verify an artefact and load its library; again is free.
 
@@ -242,13 +346,16 @@ def load(
         torch_version: version of the framework.
         load_library: loads a library by its path: the framework's function, or an import.
         kind: name of the artefact's marker module.
+        beside: as ``verify``'s.
 
     Raises:
         ArtifactError: as ``verify``; for a library that the loader refuses; and where this process
             has loaded another build of it, since one cannot be unloaded.
     """
     sources = source_root(directory.parent)
-    library = verify(manifest, directory, torch_version=torch_version, sources=sources, kind=kind)
+    library = verify(
+        manifest, directory, torch_version=torch_version, sources=sources, kind=kind, beside=beside
+    )
     digest: str = manifest["library_sha256"]
     earlier = _loaded.get(str(library), digest)
     if earlier != digest:

@@ -89,6 +89,92 @@ class Extent(Clause):
 
 
 @dataclass(frozen=True, slots=True)
+class ExtentMultiple(Clause):
+    """A dimension is a positive multiple of a step, up to a limit; ``label`` names it."""
+
+    axis: int
+    label: str
+    step: int
+    maximum: int
+
+    def _label(self) -> str:
+        return self.label
+
+    def _must(self) -> str:
+        interval = f"from {self.step} to {self.maximum}"
+        return f"{self.argument}.shape[{self.axis}] must be a multiple of {self.step} {interval}"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        extent = facts[self.argument].shape[self.axis]
+        if self.step <= extent <= self.maximum and extent % self.step == 0:
+            return None
+        return f", got {extent}"
+
+
+@dataclass(frozen=True, slots=True)
+class ElementsAtMost(Clause):
+    """A tensor has no more elements than a limit."""
+
+    maximum: int
+
+    def _label(self) -> str:
+        return "elements"
+
+    def _must(self) -> str:
+        return f"{self.argument} must have at most {self.maximum} elements"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        count = math.prod(facts[self.argument].shape)
+        return None if count <= self.maximum else f", got {count}"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsReach(Clause):
+    """From the first row's start to the last one's end is no further than a limit, in elements.
+
+    Asks rows that lie at one distance, each dense; any others are copied before they are read, and
+    then count as elements.
+    """
+
+    maximum: int
+
+    def _label(self) -> str:
+        return "reach"
+
+    def _must(self) -> str:
+        bound = f"at most {self.maximum} elements of memory"
+        return f"{self.argument}'s rows must reach over {bound}"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        tensor = facts[self.argument]
+        step, rows = tensor.row_step, math.prod(tensor.shape[:-1])
+        if step is None or rows == 0:
+            return None
+        reach = (rows - 1) * step + tensor.shape[-1]
+        if reach <= self.maximum:
+            return None
+        where = f"strides {list(tensor.strides)} for shape {list(tensor.shape)}"
+        return f", got {reach} by {where}; pass a contiguous copy"
+
+
+@dataclass(frozen=True, slots=True)
+class FormatIn(Clause):
+    """A device stores a tensor in one of a list of formats; asks only where the format is known."""
+
+    allowed: tuple[str, ...]
+
+    def _label(self) -> str:
+        return "format"
+
+    def _must(self) -> str:
+        return f"{self.argument}'s format must be one of {', '.join(self.allowed)}"
+
+    def _violated_by(self, facts: Facts) -> str | None:
+        found = facts[self.argument].format
+        return None if found in (None, *self.allowed) else f", got {found}"
+
+
+@dataclass(frozen=True, slots=True)
 class SameExtent(Clause):
     """A dimension has as many elements as another tensor's; ``label`` names the dimension."""
 

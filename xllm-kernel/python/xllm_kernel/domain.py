@@ -6,6 +6,7 @@ read it; this module knows no operator and imports no framework.
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ class TensorFacts:
         memory: what addresses count from (0: the address space; else a storage), and the first
             element's address; None where nobody asked or there is no memory.
         itemsize: bytes of one element; 0 where nobody asked.
+        format: how a device lays the tensor out, by the device's own name, e.g. ``"ND"``; None
+            where nobody asked or there is no device.
     """
 
     shape: tuple[int, ...]
@@ -40,6 +43,7 @@ class TensorFacts:
     offset: int = 0
     memory: tuple[int, int] | None = field(default=None, compare=False)
     itemsize: int = field(default=0, compare=False)
+    format: str | None = None
 
     @property
     def span(self) -> tuple[int, int]:
@@ -51,6 +55,27 @@ class TensorFacts:
             reach += (extent - 1) * stride
         first = self.memory[1]
         return (first, first + reach * self.itemsize)
+
+    @property
+    def row_step(self) -> int | None:
+        """Elements from each row's start, along the last dimension, to the next one's.
+
+        None where rows do not lie at one distance, or a row's elements are no neighbours; the width
+        where there are not two rows.
+        """
+        width = self.shape[-1]
+        if width > 1 and self.strides[-1] != 1:
+            return None
+        if math.prod(self.shape[:-1]) < 2:
+            return width
+        leading = zip(reversed(self.shape[:-1]), reversed(self.strides[:-1]), strict=True)
+        (extent, step), *others = [(e, s) for e, s in leading if e != 1]
+        covered = extent * step
+        for extent, stride in others:
+            if stride != covered:
+                return None
+            covered = extent * stride
+        return step
 
     @classmethod
     def contiguous(cls, shape: tuple[int, ...], dtype: str, device: str) -> TensorFacts:

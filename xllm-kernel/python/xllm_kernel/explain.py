@@ -6,6 +6,7 @@ Initialises this process as a worker would, environment overrides included, and 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -37,8 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"explain: unknown operation '{options.operation}'; known operations are {known}"
             )
         platform = get_platform(options.device)
-        platform.require()
-        initialize(device=options.device, execution_mode=options.mode)
+        # A vendor's module may print while it is imported; standard output is for the answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            platform.require()
+            initialize(device=options.device, execution_mode=options.mode)
         shown = receipts()
         if options.operation is not None:
             shown = {options.operation: _only(shown, options.operation, options.device)}

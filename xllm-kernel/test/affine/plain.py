@@ -11,6 +11,7 @@ from xllm_kernel import register_kernel
     execution_modes=("eager", "graph", "compile"),
     input_domain="at most 1000 values",
     solution="plain",
+    build=("by hand | at home", "of another revision"),
 )
 def run(values, scale):
     return affine.behaviour(values, scale)

@@ -60,7 +60,7 @@ def own_level() -> str:
 
 def other_levels() -> list[str]:
     """Return the levels that were built, without this process's."""
-    from xllm_kernel._build import simd as build
+    import xllm_kernel._build.simd as build
 
     manifest: Mapping[str, Any] = build.MANIFEST
     return [level for level in manifest["levels"] if level != own_level()]

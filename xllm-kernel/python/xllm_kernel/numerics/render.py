@@ -92,6 +92,8 @@ def markdown(report: Report, columns: Columns) -> str:
         lines += ["", "## Reasons", ""]
         lines += [f"- `{name}`: {_escape(reason)}" for name, reason in reasons]
     if report.receipt is not None:
+        built = [f"- {_escape(fact)}" for fact in report.receipt["build"]]
+        lines += ["", "## Built as", "", *(built or ["nothing of ours was built"])]
         lines += ["", "## Candidates passed over", ""]
         lines += [_passed_over(other) for other in report.receipt["excluded"]] or ["none"]
     return "\n".join(lines) + "\n"

@@ -33,7 +33,12 @@ class RmsNormCase(FamilyCase):
 
 SUITE = FamilySuite(
     operation="rms_norm",
-    implementations=("cpu.simd.rms_norm", "cpu.torch.rms_norm", "npu.xllm_native.rms_norm"),
+    implementations=(
+        "cpu.simd.rms_norm",
+        "cpu.torch.rms_norm",
+        "npu.xllm_native.rms_norm",
+        "npu.xlite.rms_norm",
+    ),
     case=RmsNormCase,
     tensors=("input", "weight"),
 )

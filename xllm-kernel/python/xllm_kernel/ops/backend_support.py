@@ -43,7 +43,7 @@ def load_kernels(who: str) -> tuple[str, ...]:
     """
     import torch
 
-    from xllm_kernel._build import simd as build
+    import xllm_kernel._build.simd as build
 
     artifacts.load(
         build.MANIFEST,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from xllm_kernel.artifacts import XLITE_BUILD_COMMAND
 from xllm_kernel.catalog import BackendModule, Operation
 from xllm_kernel.ops.cpu_backends import cpu_backends
 from xllm_kernel.registry import KernelRegistry, OpContract, PreparedKernel
@@ -36,6 +37,13 @@ OPERATION = Operation(
             requires=("torch", "torch_npu"),
             implementations=("npu.xllm_native.rms_norm",),
             hint="install torch_npu for this device",
+        ),
+        BackendModule(
+            module="xllm_kernel.ops.rms_norm.xlite",
+            device="npu",
+            requires=("torch", "torch_npu", "xlite", "xllm_kernel._build.xlite"),
+            implementations=("npu.xlite.rms_norm",),
+            hint=f"install torch_npu and xlite, and build the bridge to it: {XLITE_BUILD_COMMAND}",
         ),
         *cpu_backends("rms_norm"),
     ),
