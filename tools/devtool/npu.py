@@ -89,6 +89,32 @@ def _build_bridge() -> None:
     step("Build the bridge to xlite", *command, cwd=PACKAGE, env=env)
 
 
+def configure_for_lint() -> dict[str, list[object]]:
+    """Configure what a linter reads; return, by name, a database and which of its files.
+
+    The bridge, the host and the simulator's exported symbols need the wheels' headers; without
+    .venv-npu they are left out, and said so.
+    """
+    simulator = BUILD / "lint-ascend-sim"
+    if not (VENV_NPU / "complete").is_file():
+        print("Going on without what needs the NPU's wheels: ./dev npu-sim installs them.")
+        configure(SIMULATOR, simulator)
+        return {"clang_tidy_simulator": [simulator]}
+    configure(SIMULATOR, simulator, *_headers())
+    torch = f"-DXLLM_KERNEL_TORCH_DIR={installed(VENV_NPU, 'torch')}"
+    launchers = sorted(installed(VENV_NPU, "xlite").glob("lib/libxlite_kernels_*f16_npu.so"))
+    bridge, host = BUILD / "lint-xlite", BUILD / "lint-host"
+    options = [f"-DXLLM_KERNEL_TORCH_NPU_DIR={installed(VENV_NPU, 'torch_npu')}"]
+    options += [f"-DXLLM_KERNEL_LAUNCHERS={';'.join(map(str, launchers))}", torch]
+    configure(PACKAGE, bridge, "-DXLLM_KERNEL_BUILD_XLITE=ON", *options)
+    configure(PACKAGE / "test/npu/host", host, torch)
+    return {
+        "clang_tidy_simulator": [simulator],
+        "clang_tidy_bridge": [bridge, "csrc/xlite/"],
+        "clang_tidy_host": [host],
+    }
+
+
 def run_tests() -> list[Suite]:
     """Run the simulator's own tests, plain and sanitized, and the device's tests over it.
 
