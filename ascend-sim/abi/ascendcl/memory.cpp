@@ -27,8 +27,7 @@ aclError allocate(const char* function, void** pointer, std::size_t bytes) {
   Address address = 0;
   const Status status = Runtime::get().allocate(bytes, &address);
   // Device addresses are numbers to the runtime, pointers to CANN.
-  *pointer =
-      reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+  *pointer = reinterpret_cast<void*>(address);
   return code(status);
 }
 

@@ -77,8 +77,10 @@ TEST_F(Indexing, adjacent_indices_stay_where_they_are) {
 TEST_F(Indexing, separated_indices_go_to_the_front) {
   const Longs i(DType::kInt64, {3}, {1, 0, 1});
   const Longs k(DType::kInt64, {3}, {0, 1, 1});
-  const Longs out(DType::kInt64, {3, 2}, std::vector<std::int64_t>(6));
-  run(index("test", self_.view(), {i.view(), none(), k.view()}, out.view()));
+  const Longs out(DType::kInt64, {3, 1, 2}, std::vector<std::int64_t>(6));
+  // One more dimension before them, so that the front is not where they are.
+  const Tensor deep = self_.view({1, 2, 2, 2}, {8, 4, 2, 1});
+  run(index("test", deep, {none(), i.view(), none(), k.view()}, out.view()));
   EXPECT_EQ(out.values(),
             (std::vector<std::int64_t>{100, 110, 1, 11, 101, 111}));
 }
