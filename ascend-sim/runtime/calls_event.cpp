@@ -115,11 +115,8 @@ Status Runtime::query(Event* event, bool* done) {
   const Ticks now = machine_->engine.tick();
   const std::shared_ptr<const Mark> mark = event->mark;
   *done = !mark || mark->time <= now;
-  const Status status = machine_->wait_until(call.lock, now, std::nullopt);
-  if (*done && mark) {
-    machine_->host.join(mark->clock);
-  }
-  return status;
+  const Clock known_over = *done && mark ? mark->clock : Clock{};
+  return machine_->wait_for(call.lock, now, known_over, std::nullopt);
 }
 
 Status Runtime::synchronize(Event* event, Timeout timeout) {
@@ -137,10 +134,8 @@ Status Runtime::synchronize(Event* event, Timeout timeout) {
   if (!mark) {
     return Status::kOk;
   }
-  const Status status = machine_->wait_until(call.lock, mark->time, timeout);
-  if (status == Status::kOk) {
-    machine_->host.join(mark->clock);
-  }
+  const Status status =
+      machine_->wait_for(call.lock, mark->time, mark->clock, timeout);
   return status == Status::kSyncTimeout ? Status::kEventSyncTimeout : status;
 }
 

@@ -97,12 +97,8 @@ Status Runtime::query(Stream* stream, bool* done) {
   }
   const Ticks now = machine_->engine.tick();
   *done = stream->end <= now;
-  const Clock clock = stream->clock;
-  const Status status = machine_->wait_until(call.lock, now, std::nullopt);
-  if (*done) {
-    machine_->host.join(clock);
-  }
-  return status;
+  const Clock known_over = *done ? stream->clock : Clock{};
+  return machine_->wait_for(call.lock, now, known_over, std::nullopt);
 }
 
 Status Runtime::synchronize(Stream* stream, Timeout timeout) {
@@ -140,11 +136,7 @@ Status Runtime::synchronize_device(Timeout timeout) {
     clock.join(stream->clock);
   }
   machine_->note("synchronize_device", "wait");
-  const Status status = machine_->wait_until(call.lock, last, timeout);
-  if (status == Status::kOk) {
-    machine_->host.join(clock);
-  }
-  return status;
+  return machine_->wait_for(call.lock, last, clock, timeout);
 }
 
 std::int32_t Runtime::device_of(const Stream* stream) const {

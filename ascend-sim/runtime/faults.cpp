@@ -34,10 +34,12 @@ bool is_known(std::string_view point) {
 }  // namespace
 
 Faults::Faults(std::string_view rules) {
-  while (!rules.empty()) {
-    const std::size_t comma = std::min(rules.find(','), rules.size());
+  bool more = !rules.empty();
+  while (more) {
+    const std::size_t comma = rules.find(',');
     rules_.push_back(parse(rules.substr(0, comma)));
-    rules.remove_prefix(std::min(comma + 1, rules.size()));
+    more = comma != std::string_view::npos;
+    rules.remove_prefix(more ? comma + 1 : rules.size());
   }
 }
 
@@ -48,12 +50,13 @@ Faults::Rule Faults::parse(std::string_view rule) {
   }
   Rule parsed;
   parsed.point = rule.substr(0, colon);
-  const std::string_view count = rule.substr(colon + 1);
+  const std::string count(rule.substr(colon + 1));
   if (count == "*") {
     return parsed;
   }
-  const char* const end = count.data() + count.size();
-  const auto [stop, error] = std::from_chars(count.data(), end, parsed.failing);
+  const char* const end = count.c_str() + count.size();
+  const auto [stop, error] =
+      std::from_chars(count.c_str(), end, parsed.failing);
   if (error != std::errc{} || stop != end || parsed.failing == 0) {
     refuse(rule);
   }

@@ -2,15 +2,15 @@
 // graphs. Knows no operator and no C symbol.
 //
 // Time is virtual. The host's clock advances by a tick with each call that
-// submits or asks. A submitted task starts, in virtual time, when its stream
-// and all that it waits for are done, and takes a duration drawn from (seed,
-// stream, number of the task on the stream). Start and end are thus known at
-// submission; a worker executes tasks in the order of their starts, as soon as
-// the host's clock has passed them, while the host goes on. A host that waits
-// moves its clock to the end of what it waits for. So the device lags behind
-// the host by delays that the seed decides, whoever forgets to wait reads what
-// was there before, and the same calls with the same seed give the same
-// schedule.
+// submits or asks. A submitted task can begin, in virtual time, when its stream
+// and all that it waits for are done; it begins after a small delay and takes
+// some ticks, both drawn from (seed, stream, number of the task). Start and end
+// are thus known at submission; a worker executes tasks in the order of their
+// starts, as soon as the host's clock has passed them, while the host goes on.
+// A host that waits moves its clock to the end of what it waits for. So the
+// device lags behind the host by delays that the seed decides, whoever forgets
+// to wait reads what was there before, and the same calls with the same seed
+// give the same schedule.
 #pragma once
 
 #include <chrono>
@@ -81,7 +81,9 @@ class Runtime final {
   // The bytes behind a device address; for bodies of tasks only.
   [[nodiscard]] std::byte* shadow(Address address) const;
 
-  // ---- streams
+  // ---- streams. What puts work on a stream, records, waits, captures or
+  // replays there, gives kStreamContext unless the stream's device is the
+  // thread's; to synchronise and to ask is allowed from everywhere.
   [[nodiscard]] Status create_stream(Stream** stream);
   // Waits for pending work unless forced; forced drops it.
   [[nodiscard]] Status destroy_stream(Stream* stream, bool force);
@@ -103,6 +105,7 @@ class Runtime final {
   // ---- copies; either side may be device or host memory
   // Blocks until the bytes have arrived; is ordered after nothing.
   [[nodiscard]] Status copy(void* to, const void* from, std::size_t bytes);
+  // With host memory that is not pinned: waits for the stream, then as copy.
   [[nodiscard]] Status copy_async(void* to, const void* from, std::size_t bytes,
                                   Stream* stream);
   [[nodiscard]] Status fill(void* to, std::int32_t value, std::size_t bytes);
@@ -123,7 +126,10 @@ class Runtime final {
   [[nodiscard]] Status elapsed(Event* begin, Event* end, float* ms);
   [[nodiscard]] std::uint64_t id_of(const Event* event) const;
 
-  // ---- graphs
+  // ---- graphs. A stream that captures can be neither waited for nor asked
+  // (kStreamCaptured), nor an event recorded in a capture (kEventCaptured); the
+  // capture goes on regardless. What blocks the host, copy and fill, is subject
+  // to the modes of captures and threads (kCaptureModeForbids).
   [[nodiscard]] Status begin_capture(Stream* stream, CaptureMode mode);
   [[nodiscard]] Status capture_info(Stream* stream, CaptureState* state,
                                     Graph** graph);
@@ -136,19 +142,20 @@ class Runtime final {
   [[nodiscard]] std::uint32_t id_of(const Graph* graph) const;
 
   // ---- errors
-  // The sticky one of an asynchronous operation, kOk if there is none.
+  // The sticky one of an asynchronous operation, kOk if there is none. From
+  // then on waits give it, and tasks are dropped.
   [[nodiscard]] Status last_async_error() const;
   // Text for the latest failure in the calling thread; empty if there is none.
   [[nodiscard]] std::string recent_message() const;
   // Remembers a failure of the calling thread and returns its status.
-  Status fail(Status status, std::string message);
+  Status fail(Status status, std::string_view message);
 
   // ---- faults that ASCEND_SIM_FAULT asks for
   // Counts an occurrence of a point and says whether it must fail now.
   [[nodiscard]] bool fault(std::string_view point);
 
   // ---- what tests and people read
-  void report(std::string kind, std::string text);
+  void report(std::string kind, const std::string& text);
   [[nodiscard]] std::vector<Report> take_reports();
   // Notes a call that is no task: synchronisations, allocations, launches.
   void note(std::string name, std::string category,

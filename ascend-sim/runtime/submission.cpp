@@ -141,6 +141,15 @@ Status Runtime::Machine::wait_until(Engine::Lock& lock, Ticks time,
   return Status::kOk;
 }
 
+Status Runtime::Machine::wait_for(Engine::Lock& lock, Ticks time,
+                                  const Clock& clock, Timeout timeout) {
+  const Status status = wait_until(lock, time, timeout);
+  if (status != Status::kSyncTimeout) {
+    host.join(clock);  // after an error, too, nothing of it runs any more
+  }
+  return status;
+}
+
 Status Runtime::Machine::synchronize(Engine::Lock& lock, Stream& stream,
                                      Timeout timeout) {
   if (stream.capture.id != 0) {
@@ -149,11 +158,7 @@ Status Runtime::Machine::synchronize(Engine::Lock& lock, Stream& stream,
                     " captures a graph and cannot be waited for");
   }
   const Clock clock = stream.clock;
-  const Status status = wait_until(lock, stream.end, timeout);
-  if (status == Status::kOk) {
-    host.join(clock);
-  }
-  return status;
+  return wait_for(lock, stream.end, clock, timeout);
 }
 
 Status Runtime::Machine::run_on_host(Engine::Lock& lock, const Task& task) {
