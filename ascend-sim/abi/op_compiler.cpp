@@ -26,11 +26,11 @@ aclError refuse_operator(const char* function, const char* type) {
 
 struct Options {
   std::mutex mutex;
-  std::array<std::string, 32> values;  // by aclCompileOpt
+  std::array<std::string, ACL_OP_DEBUG_OPTION + 1> values;  // by aclCompileOpt
 };
 
 Options& options() {
-  static Options all;
+  static Options& all = *new Options;  // lives to the very end
   return all;
 }
 
@@ -61,14 +61,14 @@ aclError aclopCompileAndExecuteV2(const char* type, int, aclTensorDesc*[],
 aclError aclSetCompileopt(aclCompileOpt option, const char* value) {
   if (value == nullptr) return missing("aclSetCompileopt", "value");
   Options& all = options();
-  const std::lock_guard lock(all.mutex);
+  const std::scoped_lock lock(all.mutex);
   all.values.at(option) = value;
   return ACL_SUCCESS;
 }
 
 std::size_t aclGetCompileoptSize(aclCompileOpt option) {
   Options& all = options();
-  const std::lock_guard lock(all.mutex);
+  const std::scoped_lock lock(all.mutex);
   return all.values.at(option).size() + 1;
 }
 
@@ -76,7 +76,7 @@ aclError aclGetCompileopt(aclCompileOpt option, char* value,
                           std::size_t length) {
   if (value == nullptr) return missing("aclGetCompileopt", "value");
   Options& all = options();
-  const std::lock_guard lock(all.mutex);
+  const std::scoped_lock lock(all.mutex);
   const std::string& kept = all.values.at(option);
   if (length < kept.size() + 1) {
     return refuse(Status::kInvalidParam, "aclGetCompileopt",

@@ -92,7 +92,7 @@ std::uint16_t float16_from(float value) {
   if (magnitude < 0x1p-14F) {
     // Below the normal numbers the places are multiples of 2^-24; the product
     // is exact.
-    const long places = std::lrint(magnitude * 0x1p24F);
+    const float places = std::nearbyint(magnitude * 0x1p24F);
     return static_cast<std::uint16_t>(sign |
                                       static_cast<std::uint16_t>(places));
   }

@@ -38,8 +38,7 @@ Integer saturate(Floating value) {
   const Floating beyond =
       std::ldexp(Floating{1}, std::numeric_limits<Integer>::digits);
   if (value >= beyond) return std::numeric_limits<Integer>::max();
-  const Floating least =
-      static_cast<Floating>(std::numeric_limits<Integer>::min());
+  const auto least = static_cast<Floating>(std::numeric_limits<Integer>::min());
   if (value <= least) return std::numeric_limits<Integer>::min();
   return static_cast<Integer>(value);
 }
@@ -129,14 +128,14 @@ template <class C>
 void Elements<C>::read(std::int64_t first, std::span<C> to) const {
   const std::byte* base = Runtime::get().shadow(tensor_.address);
   with_type(tensor_.dtype, [&]<class Stored>(Stored) {
-    C* next = to.data();
+    std::size_t next = 0;
     for_each_run(
         first, static_cast<std::int64_t>(to.size()),
         [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
           constexpr auto kItem = static_cast<std::int64_t>(sizeof(Stored));
           const std::byte* from = base + offset * kItem;
           for (std::int64_t i = 0; i < run; ++i) {
-            *next++ = widen<C>(fetch<Stored>(from + i * stride * kItem));
+            to[next++] = widen<C>(fetch<Stored>(from + i * stride * kItem));
           }
         });
   });
@@ -146,14 +145,14 @@ template <class C>
 void Elements<C>::write(std::int64_t first, std::span<const C> from) const {
   std::byte* base = Runtime::get().shadow(tensor_.address);
   with_type(tensor_.dtype, [&]<class Stored>(Stored) {
-    const C* next = from.data();
+    std::size_t next = 0;
     for_each_run(
         first, static_cast<std::int64_t>(from.size()),
         [&](std::int64_t offset, std::int64_t stride, std::int64_t run) {
           constexpr auto kItem = static_cast<std::int64_t>(sizeof(Stored));
           std::byte* to = base + offset * kItem;
           for (std::int64_t i = 0; i < run; ++i) {
-            const Stored value = narrow<Stored>(*next++);
+            const auto value = narrow<Stored>(from[next++]);
             std::memcpy(to + i * stride * kItem, &value, sizeof value);
           }
         });

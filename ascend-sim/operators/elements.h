@@ -19,7 +19,8 @@ class Elements final {
 
   // Elements first, first + 1, ...
   void read(std::int64_t first, std::span<C> to) const;
-  // Rounds once. Integers wrap; from floating point they saturate, and a NaN
+  // Rounds once, but for float64 to a 16-bit type, which goes by way of
+  // float32. Integers wrap; from floating point they saturate, and a NaN
   // gives 0; what is not 0 gives true.
   void write(std::int64_t first, std::span<const C> from) const;
 

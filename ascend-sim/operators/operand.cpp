@@ -29,6 +29,21 @@ void require_dtype(const std::string& name, const std::string& operand,
       operand + " must be one of " + list + ", got " + name_of(tensor.dtype));
 }
 
+Sizes broadcast_sizes(const std::string& name, const Sizes& one,
+                      const Sizes& other) {
+  Sizes out(std::max(one.size(), other.size()), 1);
+  for (std::size_t back = 1; back <= out.size(); ++back) {
+    const std::int64_t a = back <= one.size() ? one[one.size() - back] : 1;
+    const std::int64_t b =
+        back <= other.size() ? other[other.size() - back] : 1;
+    require(a == b || a == 1 || b == 1, name,
+            "operands' sizes must broadcast, got " + text_of(one) + " and " +
+                text_of(other));
+    out[out.size() - back] = a == 1 ? b : a;
+  }
+  return out;
+}
+
 std::int64_t dimension_of(const std::string& name, std::int64_t dimension,
                           std::int64_t rank) {
   // A number without dimensions counts as one with one.

@@ -35,6 +35,9 @@ void require_sizes(const std::string& name, const std::string& operand,
                    const Tensor& tensor, const Sizes& sizes);
 void require_dtype(const std::string& name, const std::string& operand,
                    const Tensor& tensor, std::initializer_list<DType> allowed);
+// The sizes that two operands take together.
+[[nodiscard]] Sizes broadcast_sizes(const std::string& name, const Sizes& one,
+                                    const Sizes& other);
 // The dimension counted from the front.
 [[nodiscard]] std::int64_t dimension_of(const std::string& name,
                                         std::int64_t dimension,

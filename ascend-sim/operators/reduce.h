@@ -28,18 +28,4 @@ struct ExtremeResults {
                                      std::int64_t dimension,
                                      const ExtremeResults& results);
 
-// One bool: whether all elements equal each other. A NaN equals nothing.
-[[nodiscard]] Task equal(const std::string& name, const Tensor& self,
-                         const Tensor& other, const Tensor& out);
-
-struct Closeness {
-  double relative = 0;
-  double absolute = 0;
-  bool nan_is_close = false;
-};
-// Whether |self - other| <= absolute + |relative * other|, element by element.
-[[nodiscard]] Task is_close(const std::string& name, const Tensor& self,
-                            const Tensor& other, const Closeness& closeness,
-                            const Tensor& out);
-
 }  // namespace ascend_sim

@@ -55,18 +55,6 @@ std::string text_of(const Sizes& sizes) {
   return text + "]";
 }
 
-std::optional<Sizes> broadcast(const Sizes& one, const Sizes& other) {
-  Sizes out(std::max(one.size(), other.size()), 1);
-  for (std::size_t back = 1; back <= out.size(); ++back) {
-    const std::int64_t a = back <= one.size() ? one[one.size() - back] : 1;
-    const std::int64_t b =
-        back <= other.size() ? other[other.size() - back] : 1;
-    if (a != b && a != 1 && b != 1) return std::nullopt;
-    out[out.size() - back] = a == 1 ? b : a;
-  }
-  return out;
-}
-
 Tensor expand(const Tensor& tensor, const Sizes& sizes) {
   Tensor out = tensor;
   out.sizes = sizes;
@@ -107,6 +95,11 @@ Tensor permute(const Tensor& tensor, const Sizes& order) {
 }
 
 void declare(Task& task, const Tensor& tensor, AccessKind kind) {
+  task.notes.emplace_back(
+      "operand " + std::to_string(task.notes.size()),
+      std::string(kind == AccessKind::kRead ? "reads " : "writes ") +
+          name_of(tensor.dtype) + " " + text_of(tensor.sizes) + " by " +
+          text_of(tensor.strides));
   if (tensor.count() == 0) return;
   const std::size_t item = size_of(tensor.dtype);
   std::vector<Dimension> steps = steps_of(tensor);

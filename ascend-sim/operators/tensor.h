@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,9 +42,6 @@ struct Scalar {
 [[nodiscard]] std::int64_t count_of(const Sizes& sizes);
 // "[2, 3]"
 [[nodiscard]] std::string text_of(const Sizes& sizes);
-// The sizes that two operands take together, or nothing if they do not fit.
-[[nodiscard]] std::optional<Sizes> broadcast(const Sizes& one,
-                                             const Sizes& other);
 // The same elements as seen with these sizes, which must broadcast from the
 // tensor's own: repeated dimensions get stride 0.
 [[nodiscard]] Tensor expand(const Tensor& tensor, const Sizes& sizes);
@@ -58,7 +54,8 @@ struct Scalar {
 [[nodiscard]] Tensor permute(const Tensor& tensor, const Sizes& order);
 
 // Declares that a task reads or writes the tensor's elements: one access for
-// each contiguous run, or the whole reach where runs are many.
+// each contiguous run, or the whole reach where runs are many. Notes the
+// operand for the trace.
 void declare(Task& task, const Tensor& tensor, AccessKind kind);
 
 }  // namespace ascend_sim

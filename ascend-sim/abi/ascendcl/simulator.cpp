@@ -49,7 +49,7 @@ struct Pending {
 };
 
 Pending& pending() {
-  static Pending all;
+  static Pending& all = *new Pending;  // lives to the very end
   return all;
 }
 
@@ -60,7 +60,7 @@ ASCEND_SIM_EXPORT const char* ascend_sim_version() { return "1"; }
 ASCEND_SIM_EXPORT std::size_t ascend_sim_take_reports(char* buffer,
                                                       std::size_t bytes) {
   Pending& all = pending();
-  const std::lock_guard lock(all.mutex);
+  const std::scoped_lock lock(all.mutex);
   for (Report& report : Runtime::get().take_reports()) {
     all.reports.push_back(std::move(report));
   }

@@ -30,7 +30,7 @@ struct SystemOptions {
 };
 
 SystemOptions& system_options() {
-  static SystemOptions options;
+  static SystemOptions& options = *new SystemOptions;  // lives to the very end
   return options;
 }
 
@@ -41,7 +41,7 @@ aclError set_option(const char* function, aclSysParamOpt option,
   if (index >= options.values.size()) {
     return refuse(Status::kInvalidParam, function, "unknown option");
   }
-  const std::lock_guard lock(options.mutex);
+  const std::scoped_lock lock(options.mutex);
   options.values[index] = value;
   return ACL_SUCCESS;
 }
@@ -64,11 +64,14 @@ aclError aclFinalize() {
 }
 
 // Valid until the thread's next call, as CANN documents. Null if nothing
-// failed.
+// failed. The text lies in an array because libraries ask after the
+// destructors of thread-local objects have run.
 const char* aclGetRecentErrMsg() {
-  thread_local std::string message;
-  message = Runtime::get().recent_message();
-  return message.empty() ? nullptr : message.c_str();
+  thread_local std::array<char, 1024> text;
+  const std::string message = Runtime::get().recent_message();
+  if (message.empty()) return nullptr;
+  std::snprintf(text.data(), text.size(), "%s", message.c_str());
+  return text.data();
 }
 
 // Nothing in a simulation reads the log of the device's software.
@@ -82,7 +85,7 @@ aclError aclsysGetCANNVersion(aclCANNPackageName name,
   const std::string_view text =
       name == ACL_PKG_NAME_DRIVER ? kDriverVersion : kCannVersion;
   *version = {};
-  std::copy(text.begin(), text.end(), version->version);
+  std::ranges::copy(text, version->version);
   return ACL_SUCCESS;
 }
 
@@ -91,7 +94,7 @@ aclError aclsysGetVersionStr(char* package, char* version) {
   if (version == nullptr) return missing("aclsysGetVersionStr", "versionStr");
   const std::string_view text =
       std::string_view(package) == "driver" ? kDriverVersion : kCannVersion;
-  *std::copy(text.begin(), text.end(), version) = '\0';
+  *std::ranges::copy(text, version).out = '\0';
   return ACL_SUCCESS;
 }
 
@@ -132,7 +135,7 @@ aclError aclrtGetSysParamOpt(aclSysParamOpt option, std::int64_t* value) {
     return refuse(Status::kInvalidParam, "aclrtGetSysParamOpt",
                   "unknown option");
   }
-  const std::lock_guard lock(options.mutex);
+  const std::scoped_lock lock(options.mutex);
   *value = options.values[index];
   return ACL_SUCCESS;
 }

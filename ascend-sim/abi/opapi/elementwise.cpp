@@ -23,8 +23,8 @@ aclnnStatus prepare_elementwise(const char* name, const char* function,
   });
 }
 
-const aclScalar kOne{Scalar{std::int64_t{1}, ascend_sim::DType::kInt64}};
-const aclScalar kZero{Scalar{std::int64_t{0}, ascend_sim::DType::kInt64}};
+constexpr aclScalar kOne{Scalar{std::int64_t{1}, ascend_sim::DType::kInt64}};
+constexpr aclScalar kZero{Scalar{std::int64_t{0}, ascend_sim::DType::kInt64}};
 
 // By DivMod's rounding mode.
 const char* quotient_of(int mode) {

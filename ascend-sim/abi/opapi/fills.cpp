@@ -3,7 +3,6 @@
 #include "abi/opapi/phases.h"
 #include "operators/fill.h"
 
-using ascend_sim::RandomSource;
 using ascend_sim::abi::given;
 using ascend_sim::abi::prepare;
 

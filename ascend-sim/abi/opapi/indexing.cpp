@@ -1,5 +1,7 @@
 // The aclnn functions that move elements. Names operators; computes nothing.
 #include "abi/opapi/phases.h"
+#include "operators/concatenate.h"
+#include "operators/found.h"
 #include "operators/index.h"
 
 using ascend_sim::NonzeroForm;
@@ -103,8 +105,8 @@ ASCEND_SIM_EXPORT aclnnStatus
 aclnnNonzeroGetWorkspaceSize(const aclTensor* self, aclTensor* out,
                              std::uint64_t* bytes, aclOpExecutor** executor) {
   return prepare("aclnnNonzero", bytes, executor, [&] {
-    return ascend_sim::nonzero("aclnnNonzero", given(self), NonzeroForm::kRows,
-                               given(out));
+    return ascend_sim::nonzero("aclnnNonzero", given(self),
+                               NonzeroForm::kByElement, given(out));
   });
 }
 ASCEND_SIM_EXECUTE(Nonzero)
@@ -114,7 +116,7 @@ aclnnNonzeroV2GetWorkspaceSize(const aclTensor* self, aclTensor* out,
                                std::uint64_t* bytes, aclOpExecutor** executor) {
   return prepare("aclnnNonzeroV2", bytes, executor, [&] {
     return ascend_sim::nonzero("aclnnNonzeroV2", given(self),
-                               NonzeroForm::kColumns, given(out));
+                               NonzeroForm::kByDimension, given(out));
   });
 }
 ASCEND_SIM_EXECUTE(NonzeroV2)

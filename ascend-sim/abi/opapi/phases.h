@@ -47,6 +47,11 @@ namespace ascend_sim::abi {
   if (operand == nullptr) {
     throw OperandError(kNullOperand, "a scalar must not be null");
   }
+  if (!is_simulated(operand->scalar.dtype)) {
+    throw OperandError(
+        kBadOperand,
+        "a scalar of " + name_of(operand->scalar.dtype) + " is not simulated");
+  }
   return operand->scalar;
 }
 

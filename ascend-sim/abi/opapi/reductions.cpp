@@ -1,6 +1,7 @@
 // The aclnn functions that make one element of many, and those that compare
 // tensors. Names operators; computes nothing.
 #include "abi/opapi/phases.h"
+#include "operators/compare.h"
 #include "operators/reduce.h"
 
 using ascend_sim::Reduction;
