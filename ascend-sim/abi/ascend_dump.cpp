@@ -15,7 +15,7 @@ class __attribute__((visibility("default"))) ErrorManager {
 };
 
 ErrorManager& ErrorManager::GetInstance() {
-  static ErrorManager* const manager = new ErrorManager();
+  static auto* const manager = new ErrorManager();
   return *manager;
 }
 

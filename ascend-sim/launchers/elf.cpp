@@ -81,6 +81,7 @@ Elf64_Ehdr read_header(const Image& image) {
 std::vector<Elf64_Shdr> read_sections(const Image& image,
                                       const Elf64_Ehdr& header) {
   std::vector<Elf64_Shdr> sections;
+  sections.reserve(header.e_shnum);
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     sections.push_back(image.read<Elf64_Shdr>(
         header.e_shoff + i * sizeof(Elf64_Shdr), "a section header"));
@@ -104,9 +105,8 @@ struct Symbol {
 
 std::vector<Symbol> read_symbols(const Image& image,
                                  const std::vector<Elf64_Shdr>& sections) {
-  const auto table = std::find_if(
-      sections.begin(), sections.end(),
-      [](const Elf64_Shdr& each) { return each.sh_type == SHT_SYMTAB; });
+  const auto table =
+      std::ranges::find(sections, Elf64_Word{SHT_SYMTAB}, &Elf64_Shdr::sh_type);
   if (table == sections.end()) {
     throw ElfError("the ELF file has no symbol table");
   }
@@ -189,9 +189,7 @@ std::vector<ElfKernel> read_kernels(std::span<const std::byte> image_bytes) {
                      std::string(kSizes));
     }
     kernel->argument_bytes = size->second;
-    const auto twin =
-        std::find_if(kernels.begin(), kernels.end(),
-                     [&](const ElfKernel& k) { return k.key == kernel->key; });
+    const auto twin = std::ranges::find(kernels, kernel->key, &ElfKernel::key);
     if (twin == kernels.end()) {
       kernels.push_back(*std::move(kernel));
     } else if (twin->name != kernel->name ||

@@ -33,6 +33,7 @@ std::vector<Access> access_rows(Address first, std::uint64_t rows,
     return {{first, reach, kind}};
   }
   std::vector<Access> accesses;
+  accesses.reserve(rows);
   for (std::uint64_t row = 0; row < rows; ++row) {
     accesses.push_back({first + row * step, bytes, kind});
   }

@@ -57,9 +57,7 @@ std::variant<const Kernel*, Status> choose(Runtime& runtime,
                             std::to_string(request.cores));
   }
   const auto all = simulated_kernels();
-  const auto known =
-      std::find_if(all.begin(), all.end(),
-                   [&](const Kernel& each) { return each.name == asked.name; });
+  const auto known = std::ranges::find(all, asked.name, &Kernel::name);
   if (known == all.end()) {
     return runtime.fail(
         Status::kUnsupported,

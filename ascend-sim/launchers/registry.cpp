@@ -18,7 +18,7 @@ constexpr std::array<std::uint32_t, 3> kMagics = {0x43554245, 0x41415246,
 }  // namespace
 
 Registry& Registry::get() {
-  static Registry* const registry = new Registry();
+  static auto* const registry = new Registry();
   return *registry;
 }
 
@@ -27,7 +27,7 @@ void* Registry::add(const std::vector<ElfKernel>& kernels) {
   for (const ElfKernel& kernel : kernels) {
     by_key->emplace(kernel.key, kernel);
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   // A number rather than the address of something: no later binary gets it.
   void* const handle = reinterpret_cast<void*>(++last_);
   binaries_.emplace(handle, std::move(by_key));
@@ -35,12 +35,12 @@ void* Registry::add(const std::vector<ElfKernel>& kernels) {
 }
 
 bool Registry::remove(void* handle) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return binaries_.erase(handle) == 1;
 }
 
 std::shared_ptr<const Registry::Kernels> Registry::find(void* handle) const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto found = binaries_.find(handle);
   return found == binaries_.end() ? nullptr : found->second;
 }
@@ -52,8 +52,7 @@ Status register_binary(Runtime& runtime, Registry& registry,
         Status::kInternal,
         "rtRegisterAllKernel: ASCEND_SIM_FAULT made the registration fail");
   }
-  if (std::find(kMagics.begin(), kMagics.end(), binary.magic) ==
-      kMagics.end()) {
+  if (std::ranges::find(kMagics, binary.magic) == kMagics.end()) {
     return runtime.fail(Status::kInvalidParam,
                         "rtRegisterAllKernel: unknown magic number " +
                             std::to_string(binary.magic));

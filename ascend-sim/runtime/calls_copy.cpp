@@ -16,18 +16,17 @@ struct Transfer {
   std::size_t bytes = 0;
 };
 
-// Host memory that is not pinned is nobody's business but the caller's.
-void add_access(const Runtime& runtime, Access access, Task* task) {
-  const auto* const pointer = reinterpret_cast<const void*>(access.address);
-  if (runtime.device_of(pointer) || runtime.is_pinned(pointer)) {
-    task->accesses.push_back(access);
-  }
+// What the CPU uses to reach the bytes at a pointer.
+std::byte* reach(const Runtime& runtime, void* pointer) {
+  return runtime.device_of(pointer)
+             ? runtime.shadow(reinterpret_cast<Address>(pointer))
+             : static_cast<std::byte*>(pointer);
 }
 
-std::byte* bytes_at(const Runtime& runtime, const void* pointer) {
-  const auto address = reinterpret_cast<Address>(pointer);
-  return runtime.device_of(pointer) ? runtime.shadow(address)
-                                    : reinterpret_cast<std::byte*>(address);
+const std::byte* reach(const Runtime& runtime, const void* pointer) {
+  return runtime.device_of(pointer)
+             ? runtime.shadow(reinterpret_cast<Address>(pointer))
+             : static_cast<const std::byte*>(pointer);
 }
 
 const char* side(const Runtime& runtime, const void* pointer) {
@@ -39,22 +38,24 @@ bool is_pageable(const Runtime& runtime, const void* pointer) {
   return !runtime.device_of(pointer) && !runtime.is_pinned(pointer);
 }
 
+// Host memory that is not pinned is nobody's business but the caller's.
+void add_access(const Runtime& runtime, const void* pointer, std::size_t bytes,
+                AccessKind kind, Task* task) {
+  if (!is_pageable(runtime, pointer)) {
+    task->accesses.push_back({reinterpret_cast<Address>(pointer), bytes, kind});
+  }
+}
+
 Task copy_task(const Runtime& runtime, Transfer transfer) {
+  const auto [to, from, bytes] = transfer;
   Task task;
-  task.name = std::string("copy ") + side(runtime, transfer.from) + " to " +
-              side(runtime, transfer.to);
-  add_access(runtime,
-             {reinterpret_cast<Address>(transfer.from), transfer.bytes,
-              AccessKind::kRead},
-             &task);
-  add_access(runtime,
-             {reinterpret_cast<Address>(transfer.to), transfer.bytes,
-              AccessKind::kWrite},
-             &task);
-  task.body = [to = bytes_at(runtime, transfer.to),
-               from = bytes_at(runtime, transfer.from),
-               bytes = transfer.bytes] {
-    std::memmove(to, from, bytes);
+  task.name =
+      std::string("copy ") + side(runtime, from) + " to " + side(runtime, to);
+  add_access(runtime, from, bytes, AccessKind::kRead, &task);
+  add_access(runtime, to, bytes, AccessKind::kWrite, &task);
+  task.body = [target = reach(runtime, to), source = reach(runtime, from),
+               size = bytes] {
+    std::memmove(target, source, size);
     return Status::kOk;
   };
   return task;
@@ -64,9 +65,8 @@ Task fill_task(const Runtime& runtime, void* to, std::int32_t value,
                std::size_t bytes) {
   Task task;
   task.name = std::string("fill ") + side(runtime, to);
-  add_access(runtime,
-             {reinterpret_cast<Address>(to), bytes, AccessKind::kWrite}, &task);
-  task.body = [target = bytes_at(runtime, to), value, bytes] {
+  add_access(runtime, to, bytes, AccessKind::kWrite, &task);
+  task.body = [target = reach(runtime, to), value, bytes] {
     std::memset(target, value, bytes);
     return Status::kOk;
   };

@@ -79,7 +79,8 @@ Status Runtime::allocate_host(std::size_t bytes, void** pointer) {
         Status::kOutOfMemory,
         "allocate_host: no room for " + std::to_string(bytes) + " bytes");
   }
-  machine_->pinned.emplace(reinterpret_cast<Address>(*pointer), bytes);
+  machine_->pinned.emplace(reinterpret_cast<Address>(*pointer),
+                           Machine::Pinned{*pointer, bytes});
   return Status::kOk;
 }
 
@@ -96,7 +97,8 @@ Status Runtime::free_host(void* pointer) {
     return machine_->fail(Status::kMemoryFree,
                           "free_host: no pinned block begins at this address");
   }
-  machine_->report_freed({found->first, found->second, AccessKind::kWrite});
+  machine_->report_freed(
+      {found->first, found->second.bytes, AccessKind::kWrite});
   machine_->pinned.erase(found);
   std::free(pointer);
   return Status::kOk;

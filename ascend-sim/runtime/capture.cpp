@@ -83,7 +83,7 @@ bool Runtime::Machine::may_block() const {
 }
 
 Status Runtime::Machine::capture_task(Stream& stream, Task task) {
-  Capture& capture = *capture_of(stream);
+  const Capture& capture = *capture_of(stream);
   if (!capture.is_valid) {
     return fail(Status::kCaptureInvalidated,
                 "an earlier error made this capture invalid");

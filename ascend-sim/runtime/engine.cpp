@@ -17,10 +17,12 @@ std::uint64_t mix(std::uint64_t value) {
 
 }  // namespace
 
-Engine::~Engine() {
+void Engine::stop() {
   {
-    Lock lock(mutex_);
-    park(lock);
+    const Lock lock(mutex_);
+    stopped_ = true;
+    wake_.notify_all();
+    ran_.notify_all();
   }
   if (worker_.joinable()) {
     worker_.join();
@@ -54,7 +56,7 @@ Engine::Span Engine::draw(Ticks ready, const Component& component) const {
 
 void Engine::push(Job job) {
   job.number = ++submissions_;
-  if (job.start == kNever || parked_) {
+  if (job.start == kNever || stopped_) {
     return;  // behind a task that hangs, or after the end
   }
   jobs_.insert(std::move(job));
@@ -73,7 +75,7 @@ bool Engine::due(Ticks by) const {
 bool Engine::drain(Lock& lock, Timeout timeout) {
   const Ticks by = now_;
   const auto done = [this, by] {
-    return parked_ || (!due(by) && !(running_ && *running_ <= by));
+    return stopped_ || (!due(by) && (!running_ || *running_ > by));
   };
   if (timeout) {
     return ran_.wait_for(lock, *timeout, done);
@@ -87,25 +89,18 @@ void Engine::wait_in_vain(Lock& lock, std::chrono::milliseconds time) {
     advance(jobs_.rbegin()->start);
   }
   drain(lock, std::nullopt);
-  ran_.wait_for(lock, time, [this] { return parked_; });
+  ran_.wait_for(lock, time, [this] { return stopped_; });
 }
 
 void Engine::drop(std::int32_t owner) {
   std::erase_if(jobs_, [owner](const Job& job) { return job.owner == owner; });
 }
 
-void Engine::park(Lock& lock) {
-  parked_ = true;
-  wake_.notify_all();
-  ran_.notify_all();
-  ran_.wait(lock, [this] { return !running_; });
-}
-
 void Engine::work() {
   Lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return parked_ || due(now_); });
-    if (parked_) {
+    wake_.wait(lock, [this] { return stopped_ || due(now_); });
+    if (stopped_) {
       return;
     }
     run_first(lock);

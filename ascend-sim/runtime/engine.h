@@ -67,13 +67,16 @@ class Engine final {
   using Timeout = Runtime::Timeout;
 
   Engine(std::uint64_t seed, Client& client) : seed_(seed), client_(client) {}
-  // Lets the running body end and drops the rest.
-  ~Engine();
+  ~Engine() { stop(); }
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   // Guards the engine and whatever its owner keeps beside it.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
+
+  // Lets the running body end and drops the rest; who waits, then or later,
+  // returns at once. Not while holding the mutex.
+  void stop();
 
   // All below: the mutex is held.
   [[nodiscard]] Ticks now() const { return now_; }
@@ -96,8 +99,6 @@ class Engine final {
   void wait_in_vain(Lock& lock, std::chrono::milliseconds time);
   // Removes the tasks of a stream that have not begun.
   void drop(std::int32_t owner);
-  // Runs nothing more; those who wait return. For the end of the process.
-  void park(Lock& lock);
 
  private:
   struct Earlier {
@@ -119,7 +120,7 @@ class Engine final {
   std::uint64_t submissions_ = 0;
   std::set<Job, Earlier> jobs_;
   std::optional<Ticks> running_;  // the start of the task that runs
-  bool parked_ = false;
+  bool stopped_ = false;
   std::thread worker_;
 };
 

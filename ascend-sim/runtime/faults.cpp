@@ -50,12 +50,13 @@ Faults::Rule Faults::parse(std::string_view rule) {
   }
   Rule parsed;
   parsed.point = rule.substr(0, colon);
-  const std::string_view count = rule.substr(colon + 1);
+  const std::string count(rule.substr(colon + 1));
   if (count == "*") {
     return parsed;
   }
-  const char* const end = count.data() + count.size();
-  const auto [stop, error] = std::from_chars(count.data(), end, parsed.failing);
+  const char* const end = count.c_str() + count.size();
+  const auto [stop, error] =
+      std::from_chars(count.c_str(), end, parsed.failing);
   if (error != std::errc{} || stop != end || parsed.failing == 0) {
     refuse(rule);
   }

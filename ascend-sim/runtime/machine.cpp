@@ -52,8 +52,8 @@ Runtime::Machine::Machine(Settings from)
 }
 
 Runtime::Machine::~Machine() {
-  for (const auto& [address, bytes] : pinned) {
-    std::free(reinterpret_cast<void*>(address));
+  for (const auto& [address, block] : pinned) {
+    std::free(block.pointer);
   }
 }
 
@@ -162,8 +162,8 @@ bool Runtime::Machine::finish_process() {
   if (getpid() != process) {
     return false;
   }
-  Engine::Lock lock(engine.mutex());
-  engine.park(lock);
+  engine.stop();
+  const Engine::Lock lock(engine.mutex());
   if (!settings.trace_path.empty()) {
     write_file(settings.trace_path, trace.json(settings.devices));
   }

@@ -81,7 +81,7 @@ struct Runtime::Machine final : Engine::Client {
   [[nodiscard]] Status ready(const Event* event, std::string_view call) const;
   void note(std::string name, std::string category, Notes notes = {});
   [[nodiscard]] static Notes names_of(const Event& event, const Stream& stream);
-  // Parks the engine, writes the trace, and tells of reports nobody took; says
+  // Stops the engine, writes the trace, and tells of reports nobody took; says
   // whether there were any.
   bool finish_process();
 
@@ -143,8 +143,12 @@ struct Runtime::Machine final : Engine::Client {
   const std::uint64_t serial;  // tells machines of one process apart
   const pid_t process;
   std::vector<std::unique_ptr<DeviceMemory>> memories;
-  std::map<Address, std::size_t> pinned;
-  std::uint64_t allocations = 1;  // serial numbers; 1 is pinned memory's
+  struct Pinned {
+    void* pointer = nullptr;
+    std::size_t bytes = 0;
+  };
+  std::map<Address, Pinned> pinned;  // by where they begin
+  std::uint64_t allocations = 1;     // serial numbers; 1 is pinned memory's
   std::vector<Stream*> default_streams;
   std::unordered_map<const void*, std::unique_ptr<Stream>> streams;
   std::unordered_map<const void*, std::unique_ptr<Event>> events;

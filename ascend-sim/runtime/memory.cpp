@@ -48,22 +48,22 @@ DeviceMemory::DeviceMemory(std::size_t bytes)
   if (file_ < 0 || ftruncate(file_, static_cast<off_t>(bytes_)) != 0) {
     stop("memfd_create", bytes_);
   }
-  view_ = reinterpret_cast<Address>(map(file_, bytes_, PROT_NONE));
+  view_mapping_ = map(file_, bytes_, PROT_NONE);
+  view_ = reinterpret_cast<Address>(view_mapping_);
   shadow_ = static_cast<std::byte*>(map(file_, bytes_, PROT_READ | PROT_WRITE));
   holes_.push_back({view_, bytes_});
   lazy_.assign(bytes_ / kChunk, true);
 }
 
 DeviceMemory::~DeviceMemory() {
-  munmap(reinterpret_cast<void*>(view_), bytes_);
+  munmap(view_mapping_, bytes_);
   munmap(shadow_, bytes_);
   close(file_);
 }
 
 std::optional<Address> DeviceMemory::take(std::size_t reserved) {
-  const auto hole = std::find_if(
-      holes_.begin(), holes_.end(),
-      [reserved](const Hole& each) { return each.bytes >= reserved; });
+  const auto hole = std::ranges::find_if(
+      holes_, [reserved](const Hole& each) { return each.bytes >= reserved; });
   if (hole == holes_.end()) {
     return std::nullopt;
   }
@@ -148,7 +148,7 @@ const DeviceMemory::Block* DeviceMemory::find(Address address,
 
 const DeviceMemory::Block* DeviceMemory::find_freed(Address address) const {
   const auto found =
-      std::find_if(freed_.begin(), freed_.end(), [address](const Block& block) {
+      std::ranges::find_if(freed_, [address](const Block& block) {
         return address >= block.address &&
                address - block.address < block.reserved;
       });

@@ -79,7 +79,8 @@ class DeviceMemory final {
   std::size_t bytes_ = 0;
   std::size_t free_bytes_ = 0;
   int file_ = -1;
-  Address view_ = 0;
+  void* view_mapping_ = nullptr;
+  Address view_ = 0;  // its address
   std::byte* shadow_ = nullptr;
   std::list<Hole> holes_;  // latest first
   std::map<Address, Block> blocks_;

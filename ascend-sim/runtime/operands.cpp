@@ -21,8 +21,9 @@ bool Runtime::Machine::is_pinned(Address address, std::size_t bytes) const {
   if (after == pinned.begin()) {
     return false;
   }
-  const auto& [begin, size] = *std::prev(after);
-  return address - begin < size && bytes <= size - (address - begin);
+  const auto& [begin, block] = *std::prev(after);
+  const std::size_t offset = address - begin;
+  return offset < block.bytes && bytes <= block.bytes - offset;
 }
 
 std::uint64_t Runtime::Machine::serial_of(const Access& access) const {
@@ -74,13 +75,18 @@ void Runtime::Machine::report_races(const std::vector<Races::Site>& earlier,
                                     const Access& access) {
   for (const Races::Site& site : earlier) {
     const std::string& name = site.task->name;
-    reports.add(
-        "race", name + "@" + std::to_string(site.stream) + "/" + key,
-        who + " " + describe(access) + " while " + name + " (stream " +
-            std::to_string(site.stream) + ", task " +
-            std::to_string(site.sequence) + ") " + describe(site.access) +
-            ": no stream's order, event or synchronisation puts one before "
-            "the other");
+    const std::string stream = std::to_string(site.stream);
+    std::string pair = name;
+    pair.append("@").append(stream).append("/").append(key);
+    std::string text = who;
+    text.append(" ").append(describe(access));
+    text.append(" while ").append(name).append(" (stream ").append(stream);
+    text.append(", task ").append(std::to_string(site.sequence)).append(") ");
+    text.append(describe(site.access));
+    text.append(
+        ": no stream's order, event or synchronisation puts one before the "
+        "other");
+    reports.add("race", pair, std::move(text));
   }
 }
 

@@ -69,7 +69,7 @@ std::string Runtime::recent_message() const {
   return machine_->thread().message.data();
 }
 
-Status Runtime::fail(Status status, std::string message) {
+Status Runtime::fail(Status status, std::string_view message) {
   return machine_->fail(status, message);
 }
 
@@ -78,7 +78,7 @@ bool Runtime::fault(std::string_view point) {
   return call && machine_->faults.hit(point);
 }
 
-void Runtime::report(std::string kind, std::string text) {
+void Runtime::report(std::string kind, const std::string& text) {
   const Call call(*machine_);
   if (call) {
     machine_->reports.add(std::move(kind), text, text);

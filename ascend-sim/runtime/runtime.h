@@ -148,14 +148,14 @@ class Runtime final {
   // Text for the latest failure in the calling thread; empty if there is none.
   [[nodiscard]] std::string recent_message() const;
   // Remembers a failure of the calling thread and returns its status.
-  Status fail(Status status, std::string message);
+  Status fail(Status status, std::string_view message);
 
   // ---- faults that ASCEND_SIM_FAULT asks for
   // Counts an occurrence of a point and says whether it must fail now.
   [[nodiscard]] bool fault(std::string_view point);
 
   // ---- what tests and people read
-  void report(std::string kind, std::string text);
+  void report(std::string kind, const std::string& text);
   [[nodiscard]] std::vector<Report> take_reports();
   // Notes a call that is no task: synchronisations, allocations, launches.
   void note(std::string name, std::string category,

@@ -5,13 +5,13 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
-#include <string_view>
 
 namespace ascend_sim {
 namespace {
 
-std::string text(const char* name, std::string otherwise) {
+std::string text(const char* name, const std::string& otherwise) {
   const char* const value = std::getenv(name);
   return value == nullptr ? otherwise : value;
 }
@@ -22,10 +22,9 @@ std::uint64_t number(const char* name, std::uint64_t otherwise,
   if (value == nullptr) {
     return otherwise;
   }
-  const std::string_view digits = value;
   std::uint64_t read = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, read);
+  const char* const end = value + std::strlen(value);
+  const auto [stop, error] = std::from_chars(value, end, read);
   if (error != std::errc{} || stop != end || read < least || read > most) {
     std::fprintf(stderr,
                  "ascend-sim: %s must be a whole number from %llu to %llu, "

@@ -41,9 +41,9 @@ std::string fields_of(const Notes& notes) {
 
 std::string name_of(const char* kind, std::int32_t process, std::int32_t thread,
                     const std::string& name) {
-  return "{\"ph\":\"M\"," + field("name", json_string(kind)) +
-         ",\"pid\":" + std::to_string(process) +
-         ",\"tid\":" + std::to_string(thread) + ",\"args\":{" +
+  return R"({"ph":"M",)" + field("name", json_string(kind)) + "," +
+         field("pid", std::to_string(process)) + "," +
+         field("tid", std::to_string(thread)) + R"(,"args":{)" +
          field("name", json_string(name)) + "}}";
 }
 
@@ -83,22 +83,22 @@ std::string Trace::json_of(const Ran& ran) {
     args += "," + field("status",
                         std::to_string(static_cast<std::int32_t>(ran.status)));
   }
-  return "{\"ph\":\"X\",\"cat\":\"task\"," +
+  return R"({"ph":"X","cat":"task",)" +
          field("name", json_string(ran.task->name)) + "," +
          field("pid", std::to_string(ran.device)) + "," +
          field("tid", std::to_string(ran.stream)) + "," +
          field("ts", ran.start) + "," +
          field("dur", ran.end == kNever ? 0 : ran.end - ran.start) +
-         ",\"args\":{" + args + fields_of(ran.task->notes) + "}}";
+         R"(,"args":{)" + args + fields_of(ran.task->notes) + "}}";
 }
 
 std::string Trace::json_of(const Noted& noted, std::int32_t devices) {
   const std::string fields = fields_of(noted.notes);
-  return "{\"ph\":\"i\",\"s\":\"t\"," + field("name", json_string(noted.name)) +
+  return R"({"ph":"i","s":"t",)" + field("name", json_string(noted.name)) +
          "," + field("cat", json_string(noted.category)) + "," +
          field("pid", std::to_string(devices)) + "," +
          field("tid", noted.thread) + "," + field("ts", noted.when) +
-         ",\"args\":{" + (fields.empty() ? fields : fields.substr(1)) + "}}";
+         R"(,"args":{)" + (fields.empty() ? fields : fields.substr(1)) + "}}";
 }
 
 std::string Trace::json(std::int32_t devices) const {

@@ -33,6 +33,9 @@ TESTS = {
     NATIVE: "xllm-kernel/test/npu/test_kernel_rms_norm_npu.py",
     XLITE: "xllm-kernel/test/npu/test_kernel_xlite_rms_norm_npu.py",
 }
+RELEASE = "-DCMAKE_BUILD_TYPE=Release"
+# Lines for a sanitizer's reports; -O2 and whole debug information take twice as long to compile.
+SANITIZE = ("-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1")
 # Name, folder of build/, and what -fsanitize= is given.
 SANITIZED = (
     ("ascend-sim, ASan, UBSan", "ascend-sim-asan", "address,undefined"),
@@ -64,7 +67,7 @@ def prepare() -> None:
     with alone():
         ensure_venv(VENV_NPU, "npu-sim.txt", "npu-wheels.txt")
         install_editable(VENV_NPU)
-        configure(SIMULATOR, LIBRARIES, "-DASCEND_SIM_BUILD_TESTS=OFF", *_headers())
+        configure(SIMULATOR, LIBRARIES, RELEASE, "-DASCEND_SIM_BUILD_TESTS=OFF", *_headers())
         compile_all("Build the simulated Ascend runtime", LIBRARIES)
         host = LIBRARIES / "host"
         torch = installed(VENV_NPU, "torch")
@@ -89,6 +92,32 @@ def _build_bridge() -> None:
     step("Build the bridge to xlite", *command, cwd=PACKAGE, env=env)
 
 
+def configure_for_lint() -> dict[str, list[object]]:
+    """Configure what a linter reads; return, by name, a database and which of its files.
+
+    The bridge, the host and the simulator's exported symbols need the wheels' headers; without
+    .venv-npu they are left out, and said so.
+    """
+    simulator = BUILD / "lint-ascend-sim"
+    if not (VENV_NPU / "complete").is_file():
+        print("Going on without what needs the NPU's wheels: ./dev npu-sim installs them.")
+        configure(SIMULATOR, simulator)
+        return {"clang_tidy_simulator": [simulator]}
+    configure(SIMULATOR, simulator, *_headers())
+    torch = f"-DXLLM_KERNEL_TORCH_DIR={installed(VENV_NPU, 'torch')}"
+    launchers = sorted(installed(VENV_NPU, "xlite").glob("lib/libxlite_kernels_*f16_npu.so"))
+    bridge, host = BUILD / "lint-xlite", BUILD / "lint-host"
+    options = [f"-DXLLM_KERNEL_TORCH_NPU_DIR={installed(VENV_NPU, 'torch_npu')}"]
+    options += [f"-DXLLM_KERNEL_LAUNCHERS={';'.join(map(str, launchers))}", torch]
+    configure(PACKAGE, bridge, "-DXLLM_KERNEL_BUILD_XLITE=ON", *options)
+    configure(PACKAGE / "test/npu/host", host, torch)
+    return {
+        "clang_tidy_simulator": [simulator],
+        "clang_tidy_bridge": [bridge, "csrc/xlite/"],
+        "clang_tidy_host": [host],
+    }
+
+
 def run_tests() -> list[Suite]:
     """Run the simulator's own tests, plain and sanitized, and the device's tests over it.
 
@@ -97,13 +126,11 @@ def run_tests() -> list[Suite]:
     reason = unavailable()
     if reason is None:
         prepare()
-    headers = _headers() if reason is None else []
-    suites = [
-        run_ctest("ascend-sim", SIMULATOR, LIBRARIES, "-DASCEND_SIM_BUILD_TESTS=ON", *headers)
-    ]
+    options = ["-DASCEND_SIM_BUILD_TESTS=ON", *(_headers() if reason is None else [])]
+    suites = [run_ctest("ascend-sim", SIMULATOR, LIBRARIES, RELEASE, *options)]
     for name, folder, sanitizers in SANITIZED:
-        option = f"-DASCEND_SIM_SANITIZE={sanitizers}"
-        suites.append(run_ctest(name, SIMULATOR, BUILD / folder, option))
+        extra = (*SANITIZE, f"-DASCEND_SIM_SANITIZE={sanitizers}")
+        suites.append(run_ctest(name, SIMULATOR, BUILD / folder, *extra, *options))
     if reason is not None:
         return [*suites, Suite("NPU, simulated", 0, 0, Counter({reason: 1}))]
     return [*suites, *_run_device_tests()]

@@ -143,11 +143,11 @@ def lint() -> int:
     """Check format, style and types of C++ and Python."""
     require_packages(tests=True)
     setup()
-    database, simulator = BUILD / "lint", BUILD / "lint-ascend-sim"
+    database = BUILD / "lint"
     torch = f"-DXLLM_KERNEL_TORCH_DIR={installed(VENV, 'torch')}"
     with alone():
         configure(PACKAGE, database, *CPP, "-DXLLM_KERNEL_BUILD_TORCH=ON", torch)
-        configure(SIMULATOR, simulator)
+        others = npu.configure_for_lint()
     tidy = ["run-clang-tidy.py", "-clang-tidy-binary", VENV / "bin/clang-tidy", "-quiet"]
     tidy += ["-j", CPUS, "-p"]
     return check_all(
@@ -156,7 +156,7 @@ def lint() -> int:
         ruff_format=["ruff", "format", "--check", "."],
         mypy=["mypy"],
         clang_tidy=[*tidy, database],
-        clang_tidy_simulator=[*tidy, simulator],
+        **{name: [*tidy, *what] for name, what in others.items()},
     )
 
 

@@ -82,7 +82,7 @@ def test_run_without_a_command_is_wrong_usage(world) -> None:
 
 def test_run_passes_exit_status_and_signals_on(world) -> None:
     assert _run(world, "sh", "-c", "exit 7").returncode == 7
-    child = subprocess.Popen([str(SCRIPT), "sleep", "60"], env=world)
+    child = subprocess.Popen([str(SCRIPT), "sleep", "20"], env=world)
     with child:
         # exec has happened once the process is called what the command is called
         name = Path(f"/proc/{child.pid}/comm")

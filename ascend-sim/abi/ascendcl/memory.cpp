@@ -27,8 +27,7 @@ aclError allocate(const char* function, void** pointer, std::size_t bytes) {
   Address address = 0;
   const Status status = Runtime::get().allocate(bytes, &address);
   // Device addresses are numbers to the runtime, pointers to CANN.
-  *pointer =
-      reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr)
+  *pointer = reinterpret_cast<void*>(address);
   return code(status);
 }
 
@@ -115,24 +114,13 @@ aclError aclrtMemcpyAsync(void* to, std::size_t room, const void* from,
   });
 }
 
-// As aclrtMemcpyAsync, but memory that is not pinned is copied at once: waits
-// for the stream.
+// The condition is that the host memory is pinned; the runtime's copies wait by
+// themselves where it is not.
 aclError aclrtMemcpyAsyncWithCondition(void* to, std::size_t room,
                                        const void* from, std::size_t bytes,
                                        aclrtMemcpyKind kind,
                                        aclrtStream stream) {
-  const aclError submitted =
-      aclrtMemcpyAsync(to, room, from, bytes, kind, stream);
-  Runtime& runtime = Runtime::get();
-  const auto is_pageable = [&](const void* pointer) {
-    return !runtime.device_of(pointer) && !runtime.is_pinned(pointer);
-  };
-  if (submitted != ACL_SUCCESS || (!is_pageable(to) && !is_pageable(from))) {
-    return submitted;
-  }
-  return with_stream("aclrtMemcpyAsyncWithCondition", stream, [&](Stream* on) {
-    return runtime.synchronize(on, std::nullopt);
-  });
+  return aclrtMemcpyAsync(to, room, from, bytes, kind, stream);
 }
 
 aclError aclrtMemset(void* to, std::size_t room, std::int32_t value,

@@ -30,8 +30,8 @@ int32_t MsprofReportAdditionalInfo(uint32_t /*nonPersistantFlag*/,
   return 0;
 }
 
-uint64_t MsprofGetHashId(const char* hashInfo, size_t length) {
-  return std::hash<std::string_view>()({hashInfo, length});
+uint64_t MsprofGetHashId(const char* hash_info, size_t length) {
+  return std::hash<std::string_view>()({hash_info, length});
 }
 
 uint64_t MsprofSysCycleTime() {

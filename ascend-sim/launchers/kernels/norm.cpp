@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -147,8 +148,7 @@ class Norm final {
     if (add_in_out_ != nullptr) {
       const std::vector<float> other =
           load(format_, add_in_out_ + offset, width_);
-      std::transform(values.begin(), values.end(), other.begin(),
-                     values.begin(), std::plus<>());
+      std::ranges::transform(values, other, values.begin(), std::plus<>());
       store(format_, values, add_in_out_ + offset);
     }
     return values;

@@ -13,7 +13,7 @@ namespace ascend_sim {
 namespace {
 
 constexpr std::uint64_t kLanes = 64;  // a vector's, in fp32
-constexpr std::uint64_t kUnifiedBufferBytes = 8192 * 24;
+constexpr std::uint64_t kUnifiedBufferBytes = 196608;
 constexpr std::uint64_t kNarrowBytes = 2;
 constexpr std::uint64_t kWideBytes = sizeof(float);
 
@@ -75,7 +75,7 @@ Check check_choices(const NormBlock& block) {
   if (block.out_fp32 > 1) {
     return wrong("out_fp32", "be 0 or 1", block.out_fp32);
   }
-  if (!gives_variance(block) && !(std::isfinite(block.eps) && block.eps >= 0)) {
+  if (!gives_variance(block) && (!std::isfinite(block.eps) || block.eps < 0)) {
     return wrong("eps", "be finite and not negative",
                  std::to_string(block.eps));
   }

@@ -90,7 +90,8 @@ TEST(ReadKernels, EveryTruncation_IsRefused) {
   ASSERT_EQ(error_of(image), "");
   for (std::size_t bytes = 0; bytes < image.size(); ++bytes) {
     // A copy of its own, so that a sanitizer sees the first byte beyond it.
-    const std::vector<std::byte> part(image.begin(), image.begin() + bytes);
+    const std::vector<std::byte> part(
+        image.begin(), image.begin() + static_cast<std::ptrdiff_t>(bytes));
     EXPECT_NE(error_of(part), "") << bytes << " bytes";
   }
 }
@@ -113,7 +114,9 @@ struct Damage {
   const char* error;
 };
 
-void PrintTo(const Damage& what, std::ostream* out) { *out << what.name; }
+std::ostream& operator<<(std::ostream& out, const Damage& what) {
+  return out << what.name;
+}
 
 class DamagedImage : public ::testing::TestWithParam<Damage> {};
 

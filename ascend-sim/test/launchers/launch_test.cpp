@@ -50,7 +50,8 @@ class LaunchTest : public ::testing::Test {
     // Rows of 1, 2, 3 and 4, which all normalise to ones; weight 2.
     std::vector<std::uint16_t> values(std::size_t{kRows} * kWidth);
     for (std::size_t i = 0; i < values.size(); ++i) {
-      values[i] = Bfloat16::narrow(static_cast<float>(1 + i / kWidth));
+      const std::size_t row = i / kWidth;
+      values[i] = Bfloat16::narrow(static_cast<float>(row + 1));
     }
     put(input_, values);
     put(weight_, std::vector<std::uint16_t>(kWidth, Bfloat16::narrow(2)));
@@ -190,7 +191,9 @@ struct Refusal {
   const char* text;
 };
 
-void PrintTo(const Refusal& what, std::ostream* out) { *out << what.name; }
+std::ostream& operator<<(std::ostream& out, const Refusal& what) {
+  return out << what.name;
+}
 
 class RefusedLaunch : public LaunchTest,
                       public ::testing::WithParamInterface<Refusal> {};

@@ -226,12 +226,12 @@ TYPED_TEST(Works, StridedSumWithBiasToFp32_IsRight) {
   const auto weight = random<TypeParam>(kWidth);
   const auto bias = random<TypeParam>(kWidth);
   const std::vector<float> variance = {4, 8, 12};
-  OnDevice<TypeParam> device_input(input);
-  OnDevice<TypeParam> device_sum(sum);
-  OnDevice<TypeParam> device_weight(weight);
-  OnDevice<TypeParam> device_bias(bias);
-  OnDevice<float> device_variance(variance);
-  OnDevice<float> device_out(11 + kRows * kOutStep);
+  const OnDevice<TypeParam> device_input(input);
+  const OnDevice<TypeParam> device_sum(sum);
+  const OnDevice<TypeParam> device_weight(weight);
+  const OnDevice<TypeParam> device_bias(bias);
+  const OnDevice<float> device_variance(variance);
+  const OnDevice<float> device_out(11 + kRows * kOutStep);
   ASSERT_EQ(norm_of<TypeParam>()(2, nullptr, device_input.data(),
                                  device_sum.data(), device_weight.data(),
                                  device_bias.data(), device_out.data(), kRows,
@@ -316,7 +316,7 @@ TEST(Refused, Launch_ReturnsSuccessAndWritesNothing) {
 }
 
 TEST(Pending, Process_EndsWithoutWaiting) {
-  static Trial<Bfloat16>* const trial = new Trial<Bfloat16>(100, 8192);
+  static auto* const trial = new Trial<Bfloat16>(100, 8192);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(trial->launch(40, nullptr), 0U);
   }

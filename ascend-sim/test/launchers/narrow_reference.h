@@ -42,10 +42,10 @@ inline double value_of(Float16 narrow) { return value_of(narrow.bits, 5, 10); }
 
 // Half a unit in the last place, relative to the value, in the worst case.
 template <typename Narrow>
-constexpr double kHalfUlp = 0;
+inline constexpr double kHalfUlp = 0;
 template <>
-constexpr double kHalfUlp<Bfloat16> = 1.0 / (1 << 8);
+inline constexpr double kHalfUlp<Bfloat16> = 1.0 / (1 << 8);
 template <>
-constexpr double kHalfUlp<Float16> = 1.0 / (1 << 11);
+inline constexpr double kHalfUlp<Float16> = 1.0 / (1 << 11);
 
 }  // namespace ascend_sim::testing
