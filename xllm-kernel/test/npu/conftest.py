@@ -6,12 +6,11 @@ A run without a device ends with status 3 and the reason: skips alone would look
 from __future__ import annotations
 
 import importlib
-import os
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
+from npu_host import host_library
 from simulator import Simulator, find_simulator
 
 import xllm_kernel
@@ -19,10 +18,6 @@ from xllm_kernel.registry import PreparedKernel
 
 pytest.register_assert_rewrite("scenarios", "graph_scenarios")
 
-HERE = Path(__file__).resolve().parent
-REPOSITORY_ROOT = HERE.parents[2]
-HOST_VARIABLE = "XLLM_KERNEL_HOST_LIBRARY"
-STAND_IN = REPOSITORY_ROOT / "build/ascend-sim/host/libxllm_ops_host.so"
 COULD_NOT_RUN = 3
 
 
@@ -44,7 +39,7 @@ def pytest_configure() -> None:
         )
 
 
-def _end(reason: str) -> None:
+def _end(reason: str) -> NoReturn:
     pytest.exit(f"xllm-kernel/test/npu: {reason}", returncode=COULD_NOT_RUN)
 
 
@@ -65,23 +60,13 @@ def device(simulator: Simulator | None):
     """The first NPU of a worker: the host's operators are loaded, then the kernels bound."""
     import torch
 
-    torch.ops.load_library(str(_host_library(simulator)))
+    try:
+        library = host_library(simulated=simulator is not None)
+    except FileNotFoundError as error:
+        _end(str(error))
+    torch.ops.load_library(str(library))
     xllm_kernel.initialize(device="npu")
     return torch.device("npu", 0)
-
-
-def _host_library(simulator: Simulator | None) -> Path:
-    named = os.environ.get(HOST_VARIABLE)
-    if named is None and simulator is None:
-        _end(
-            f"{HOST_VARIABLE} must name the library with the host's operators, it is unset; the "
-            "command lines of 'python -m xllm_kernel' need no host"
-        )
-    library = STAND_IN if named is None else Path(named)
-    if not library.is_file():
-        remedy = "correct it" if named else "build the stand-in host: ./dev npu-sim"
-        _end(f"the host's library must be a file, there is none: {library}; {remedy}")
-    return library
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ CYCLES = 2000
 class Captured:
     """One call in a graph, with the inputs it reads."""
 
-    def __init__(self, subject: Subject, x: torch.Tensor, w: torch.Tensor) -> None:
+    def __init__(self, subject: Subject, x: torch.Tensor, w: torch.Tensor, stream=None) -> None:
         self.x, self.w = x, w
         self.graph = torch.npu.NPUGraph()
-        with torch.npu.graph(self.graph):
+        with torch.npu.graph(self.graph, stream=stream):
             self.output = subject.function(x, w, EPS)
 
     def poison(self) -> None:
@@ -44,8 +44,9 @@ def interleaved_replays_follow_their_inputs(subject: Subject) -> None:
         ]
         for number in range(6):
             for offset, captured in enumerate(graphs):
-                captured.x.copy_(draw((16, 512), pair[0], seed=10 * number + offset))
-                captured.w.copy_(draw((512,), pair[1], seed=10 * number + offset + 5))
+                x, w = draw_pair((16, 512), pair, seed=10 * number + offset)
+                captured.x.copy_(x)
+                captured.w.copy_(w)
                 captured.poison()
             for captured in graphs if number % 2 else reversed(graphs):
                 captured.graph.replay()
@@ -102,8 +103,19 @@ def replays_on_another_stream(subject: Subject) -> None:
         assert_norm(captured.output, captured.x, captured.w, EPS, f"{pair}")
 
 
+def a_graph_on_another_device(subject: Subject, other: str) -> None:
+    """On a stream of that device; ``torch.npu.graph`` by itself takes one of device 0."""
+    for pair in subject.dtypes:
+        x, w = draw_pair((16, 512), pair, device=other)
+        with torch.npu.device(other):
+            captured = Captured(subject, x, w, torch.npu.Stream(device=other))
+            captured.poison()
+            captured.graph.replay()
+        assert torch.npu.current_device() == 0
+        assert_norm(captured.output, x, w, EPS, f"{pair}")
+
+
 def memory_stays_over_2000_captures(subject: Subject) -> None:
-    npu = torch.npu
     x, w = draw_pair((4, 512), subject.dtypes[0])
     wanted = bits(subject.function(x, w, EPS))
 
@@ -114,14 +126,10 @@ def memory_stays_over_2000_captures(subject: Subject) -> None:
         assert torch.equal(bits(captured.output), wanted)
 
     cycle()
-    npu.synchronize()
-    npu.empty_cache()
-    before = MemoryUse.now()
+    before = MemoryUse.now(emptied=True)
     for _ in range(CYCLES):
         cycle()
-    npu.synchronize()
-    npu.empty_cache()
-    before.assert_no_growth(f"{CYCLES} captures")
+    before.assert_no_growth(f"{CYCLES} captures", emptied=True)
 
 
 GRAPH = (

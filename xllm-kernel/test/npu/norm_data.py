@@ -84,20 +84,25 @@ class MemoryUse:
     reserved: int
 
     @classmethod
-    def now(cls) -> MemoryUse:
+    def now(cls, *, emptied: bool = False) -> MemoryUse:
+        """Read them once the device is idle; ``emptied`` first gives up what no tensor has."""
         torch.npu.synchronize()
+        if emptied:
+            torch.npu.empty_cache()
         return cls(torch.npu.memory_allocated(), torch.npu.memory_reserved())
 
-    def assert_no_growth(self, what: str) -> None:
+    def assert_no_growth(self, what: str, *, emptied: bool = False) -> None:
         """Compare with what is used now, once all is given back.
 
         A thread of torch_npu's own gives back what calls held; no synchronisation waits for it.
         """
         deadline = time.monotonic() + SETTLING_S
-        while (use := self.now()).allocated > self.allocated and time.monotonic() < deadline:
+        while self._exceeded_by(use := self.now(emptied=emptied)):
+            assert time.monotonic() < deadline, f"{what}: {use} after {self}"
             time.sleep(0.001)
-        assert use.allocated <= self.allocated, f"{what}: {use} after {self}"
-        assert use.reserved <= self.reserved, f"{what}: {use} after {self}"
+
+    def _exceeded_by(self, use: MemoryUse) -> bool:
+        return use.allocated > self.allocated or use.reserved > self.reserved
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 Done = subprocess.CompletedProcess[str]
 

@@ -5,7 +5,8 @@ They take the callable as an argument, so that planted faults go through them to
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -131,6 +132,25 @@ def calls_on_alternating_streams_stay_apart(subject: Subject) -> None:
         torch.npu.synchronize()
         for y, (x, w) in zip(outputs, made, strict=True):
             assert_norm(y, x, w, EPS, f"{pair}")
+
+
+def calls_from_two_threads_stay_apart(subject: Subject) -> None:
+    """Each thread has a current stream of its own, and one queue takes the work of both."""
+    streams = [torch.npu.Stream() for _ in range(2)]
+    for pair in subject.dtypes:
+        made = [draw_pair((8, 512), pair, seed) for seed in range(24)]
+        torch.npu.synchronize()
+
+        def work(first: int, made: Sequence[Sequence[torch.Tensor]] = made) -> list[torch.Tensor]:
+            with torch.npu.stream(streams[first]):
+                return [subject.function(x * 1.0, w, EPS) for x, w in made[first::2]]
+
+        with ThreadPoolExecutor(2) as pool:
+            outputs = list(pool.map(work, range(2)))
+        torch.npu.synchronize()
+        for first in range(2):
+            for y, (x, w) in zip(outputs[first], made[first::2], strict=True):
+                assert_norm(y, x, w, EPS, f"{pair}, thread {first}")
 
 
 def arguments_may_be_freed_right_after_the_call(subject: Subject) -> None:
@@ -259,6 +279,7 @@ EAGER: tuple[Callable[[Subject], None], ...] = (
     a_call_follows_queued_work,
     a_call_runs_on_the_callers_stream,
     calls_on_alternating_streams_stay_apart,
+    calls_from_two_threads_stay_apart,
     arguments_may_be_freed_right_after_the_call,
     copies_of_strided_arguments_stay_apart,
     recorded_arguments_may_be_freed_early,

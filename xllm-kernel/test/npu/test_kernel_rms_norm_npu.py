@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
 import torch
-from graph_scenarios import GRAPH
+from graph_scenarios import GRAPH, a_graph_on_another_device
 from norm_data import EPS, Subject, bits, draw, draw_pair, layouts
 from npu_worlds import copy_package
 from processes import Command, text_of
@@ -16,6 +17,7 @@ from scenarios import (
     SHAPES,
     a_call_does_not_wait_for_the_device,
     a_call_on_another_device_leaves_the_current_one,
+    unrecorded_arguments_may_be_freed_early,
 )
 
 IMPLEMENTATION = "npu.xllm_native.rms_norm"
@@ -48,8 +50,12 @@ def test_graph(subject: Subject, scenario) -> None:
     scenario(subject)
 
 
-def test_another_device(subject: Subject, other_device) -> None:
+def test_a_call_on_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
+
+
+def test_a_graph_on_another_device(subject: Subject, other_device) -> None:
+    a_graph_on_another_device(subject, str(other_device))
 
 
 def test_every_mode_of_the_task_queue() -> None:
@@ -79,3 +85,27 @@ def test_a_worker_needs_neither_host_nor_package_library(tmp_path: Path) -> None
     ).run()
     assert done.returncode == 0, text_of(done)
     assert done.stdout.splitlines()[-1] == IMPLEMENTATION
+
+
+def test_the_simulator_reports_a_missing_wait(simulator) -> None:
+    """What the other tests' silence is worth: the same detector, on a program with a mistake."""
+    if simulator is None:
+        pytest.skip("needs the simulated runtime")
+    side = torch.npu.Stream()
+    x = torch.ones(64, 512, device="npu")
+    torch.npu.synchronize()
+    x.mul_(2.0)
+    with torch.npu.stream(side):
+        x * 1.0
+    torch.npu.synchronize()
+    assert {report["kind"] for report in simulator.take_reports()} == {"race"}
+
+
+def test_the_simulator_reports_a_missing_record_stream(subject: Subject, simulator) -> None:
+    """The vendor's operator leaves that to its caller."""
+    if simulator is None:
+        pytest.skip("needs the simulated runtime")
+    with contextlib.suppress(AssertionError):  # or the values happen to be right
+        unrecorded_arguments_may_be_freed_early(subject)
+    torch.npu.synchronize()
+    assert {report["kind"] for report in simulator.take_reports()} == {"race"}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch_npu
-from graph_scenarios import GRAPH
+from graph_scenarios import GRAPH, a_graph_on_another_device
 from norm_data import EPS, Subject, assert_norm, draw, draw_pair, layouts
 from processes import Command, text_of
 from queue_modes import assert_every_mode_passes
@@ -56,8 +56,12 @@ def test_graph(subject: Subject, scenario) -> None:
     scenario(subject)
 
 
-def test_another_device(subject: Subject, other_device) -> None:
+def test_a_call_on_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
+
+
+def test_a_graph_on_another_device(subject: Subject, other_device) -> None:
+    a_graph_on_another_device(subject, str(other_device))
 
 
 def test_every_mode_of_the_task_queue() -> None:

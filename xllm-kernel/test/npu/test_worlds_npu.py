@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from npu_host import VARIABLE, host_library
 from npu_worlds import World, flip_last_byte, receipt
 from processes import Command, Done, run_all, text_of
 
@@ -25,12 +26,14 @@ BROKEN = {
     "unsupported processor": r"DependencyBrokenError: .*got Ascend310P3",
     "failing registration": r"DependencyBrokenError: .*libxlite_kernels_\w+\.so.*wrote nothing",
 }
+FILE = "xllm-kernel/test/npu/test_kernel_rms_norm_npu.py"
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "eps_counts", FILE)
 CLI = ("--operation", "rms_norm", "--device", "npu", "--implementation", NATIVE)
 WITHOUT_CANN = {
     "explain": EXPLAIN,
     "numerics": ("-m", "xllm_kernel.numerics", *CLI, "--mode", "eager"),
     "benchmark": ("-m", "xllm_kernel.benchmark", *CLI, "--mode", "aclgraph"),
-    "pytest": ("-m", "pytest", "-q", str(Path(__file__).with_name("test_kernel_rms_norm_npu.py"))),
+    "pytest": PYTEST,
 }
 
 
@@ -41,6 +44,8 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory, simulator) -> dict[str, D
         pytest.skip("needs the simulated runtime")
     folder = tmp_path_factory.mktemp("worlds")
     commands = {**_explained(folder), **_broken(folder), **_without_cann(folder)}
+    commands["host absent"] = Command(PYTEST, {VARIABLE: "/nowhere/host.so", OVERRIDE: None})
+    commands["other binding"] = Command(PYTEST, {OVERRIDE: "xlite"})
     return dict(zip(commands, run_all(commands.values()), strict=True))
 
 
@@ -155,6 +160,24 @@ def test_without_cann_a_command_exits_3_with_the_reason(
     done = outcomes[f"without CANN: {name}"]
     assert done.returncode == 3, text_of(done)
     assert "libhccl.so" in text_of(done)
+
+
+def test_a_host_that_is_not_there_ends_the_run(outcomes: dict[str, Done]) -> None:
+    done = outcomes["host absent"]
+    assert done.returncode == 3, text_of(done)
+    assert "there is no /nowhere/host.so" in text_of(done)
+
+
+def test_a_file_of_another_binding_names_the_command(outcomes: dict[str, Done]) -> None:
+    done = outcomes["other binding"]
+    assert done.returncode == 1, text_of(done)
+    assert f"{OVERRIDE}={NATIVE} python -m pytest -q {FILE}" in text_of(done)
+
+
+def test_hardware_without_a_host_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    with pytest.raises(FileNotFoundError, match=f"{VARIABLE} must name the library"):
+        host_library(simulated=False)
 
 
 def _passed_over(chosen: dict) -> tuple[str, str]:
