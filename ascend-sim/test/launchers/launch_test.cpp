@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "test/launchers/block_builder.h"
-#include "test/launchers/narrow_reference.h"
 #include "test/launchers/tiny_elf.h"
+#include "test/narrow_reference.h"
 
 namespace ascend_sim {
 namespace {

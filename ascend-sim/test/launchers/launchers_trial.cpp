@@ -13,7 +13,7 @@
 
 #include "abi/ascend_sim.h"
 #include "acl/acl.h"
-#include "test/launchers/narrow_reference.h"
+#include "test/narrow_reference.h"
 
 namespace ascend_sim {
 namespace {

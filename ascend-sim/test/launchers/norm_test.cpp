@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "test/launchers/block_builder.h"
-#include "test/launchers/narrow_reference.h"
+#include "test/narrow_reference.h"
 
 namespace ascend_sim {
 namespace {

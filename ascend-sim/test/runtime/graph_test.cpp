@@ -197,6 +197,40 @@ TEST_F(GraphTest, work_after_joining_back_fails_the_capture) {
   EXPECT_EQ(runtime.end_capture(main, &graph), Status::kStreamUnjoined);
 }
 
+TEST_F(GraphTest, record_before_the_last_task_does_not_join) {
+  expect_ok(runtime.begin_capture(main, CaptureMode::kGlobal));
+  order(runtime, main, side);
+  Event* const early = make_event(runtime);
+  expect_ok(runtime.record(early, side));
+  submit(side, set_task(a, 1));
+  expect_ok(runtime.wait(main, early));
+  Graph* graph = nullptr;
+  EXPECT_EQ(runtime.end_capture(main, &graph), Status::kStreamUnjoined);
+}
+
+TEST_F(GraphTest, stream_that_joined_for_nothing_must_come_back_too) {
+  expect_ok(runtime.begin_capture(main, CaptureMode::kGlobal));
+  order(runtime, main, side);
+  Graph* graph = nullptr;
+  EXPECT_EQ(runtime.end_capture(main, &graph), Status::kStreamUnjoined);
+}
+
+TEST_F(GraphTest, streams_may_come_back_through_others) {
+  Graph* const graph = capture([this] {
+    order(runtime, main, side);
+    order(runtime, side, other);
+    submit(other, set_task(a, 1));
+    order(runtime, other, side);
+    submit(side, next_task(a, b));
+    order(runtime, side, main);
+  });
+  ASSERT_NE(graph, nullptr);
+  expect_ok(runtime.replay(graph, main));
+  sync(runtime, main);
+  EXPECT_EQ(b.first(), 2.0F);
+  EXPECT_EQ(runtime.take_reports().size(), 0U);
+}
+
 TEST_F(GraphTest, streams_that_only_join_each_other_fail_the_capture) {
   expect_ok(runtime.begin_capture(main, CaptureMode::kGlobal));
   order(runtime, main, side);
@@ -314,14 +348,43 @@ TEST_F(GraphTest, operand_in_a_block_given_out_again_is_reported) {
   EXPECT_EQ(again.first(), 1.0F) << "as on a device, the write happened";
 }
 
-TEST_F(GraphTest, replays_of_one_graph_follow_each_other) {
-  Graph* const graph = capture([this] { submit(main, next_task(a, a)); });
-  submit(main, set_task(a, 0));
+TEST_F(GraphTest, edges_hold_in_every_replay) {
+  Graph* const graph = capture([this] {
+    submit(main, empty_task("trunk"));
+    order(runtime, main, side);
+    submit(main, empty_task("left"));
+    submit(side, empty_task("right"));
+    order(runtime, side, main);
+    submit(main, empty_task("join"));
+  });
+  for (int i = 0; i < 100; ++i) {
+    expect_ok(runtime.replay(graph, main));
+  }
   sync(runtime, main);
-  expect_ok(runtime.replay(graph, main));
-  expect_ok(runtime.replay(graph, other));
+  const Names ran = runtime.schedule();
+  ASSERT_EQ(ran.size(), 400U);
+  for (std::size_t i = 0; i < ran.size(); i += 4) {
+    EXPECT_EQ(ran[i], "trunk@2");
+    EXPECT_EQ(ran[i + 3], "join@2");
+  }
+}
+
+// Of one graph, on two streams that nothing else orders.
+TEST_F(GraphTest, replays_of_one_graph_follow_each_other) {
+  Graph* const graph = capture([this] {
+    submit(main, next_task(b, a));
+    order(runtime, main, side);
+    submit(side, next_task(a, b));
+    order(runtime, side, main);
+  });
+  submit(main, set_task(b, 0));
+  sync(runtime, main);
+  for (int i = 0; i < 10; ++i) {
+    expect_ok(runtime.replay(graph, main));
+    expect_ok(runtime.replay(graph, other));
+  }
   expect_ok(runtime.synchronize_device(std::nullopt));
-  EXPECT_EQ(a.first(), 2.0F);
+  EXPECT_EQ(b.first(), 40.0F);
   EXPECT_EQ(runtime.take_reports().size(), 0U);
 }
 

@@ -121,6 +121,11 @@ TEST_F(RaceTest, parts_of_a_range_keep_their_own_history) {
   EXPECT_EQ(runtime.take_reports().size(), 0U);
   submit(main, touch("middle", {a.address + 96, 4, AccessKind::kRead}));
   EXPECT_EQ(runtime.take_reports().size(), 1U);
+  Stream* const third = make_stream(runtime);
+  submit(third, touch("behind", {a.address + 200, 4, AccessKind::kRead}));
+  EXPECT_EQ(runtime.take_reports().size(), 1U) << "behind with all";
+  submit(third, touch("before", {a.address + 60, 4, AccessKind::kRead}));
+  EXPECT_EQ(runtime.take_reports().size(), 1U) << "before with all";
 }
 
 TEST_F(RaceTest, order_is_transitive) {

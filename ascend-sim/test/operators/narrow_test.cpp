@@ -1,13 +1,12 @@
-// The conversions between 16-bit and 32-bit floats that kernels use, against
-// arithmetic in double. Says nothing about the kernels.
-
+// Every 16-bit float, and the middle between every two, against arithmetic in
+// double. Tests no operator.
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 
-#include "test/launchers/narrow_reference.h"
+#include "test/narrow_reference.h"
 
 namespace ascend_sim {
 namespace {
