@@ -14,6 +14,8 @@ from pathlib import Path
 
 from xllm_kernel import PreparedKernel, initialize
 from xllm_kernel.errors import KernelError
+from xllm_kernel.platforms import get_platform
+from xllm_kernel.platforms.evidence import disclaimer
 
 ROWS, Q_LORA, KV_LORA, ROPE = 17, 2048, 512, 64  # tokens in the batch, and GLM's widths
 EPS = 1e-5
@@ -71,6 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KernelError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return EXIT_COULD_NOT_RUN
+    notice = disclaimer(get_platform(options.device).evidence)
+    if notice is not None:
+        log.info("%s", notice)
     return preprocess(options.device, bindings)
 
 

@@ -53,9 +53,9 @@ class Machine:
     def install_cann(self, source: str = "", *links: str) -> None:
         """Compile CANN's libraries from C++, ``links`` (themselves empty) among what they need."""
         for name in links:
-            self._compile(name, "")
+            self.install_library(name, "")
         for name in CANN:
-            self._compile(name, source if name == CANN[0] else "", *links)
+            self.install_library(name, source if name == CANN[0] else "", *links)
 
     def remove(self, library: str) -> None:
         """Take a library away again."""
@@ -85,7 +85,8 @@ class Machine:
             check=False,
         )
 
-    def _compile(self, name: str, source: str, *links: str) -> None:
+    def install_library(self, name: str, source: str, *links: str) -> None:
+        """Compile a library from C++, which links others of this machine."""
         compiler = os.environ.get("CXX") or "c++"
         if shutil.which(compiler) is None:
             pytest.skip("needs a C++ compiler")

@@ -77,7 +77,9 @@ def test_without_a_device_every_command_exits_3(
     machine.install_device(**machine_has)
     done = machine.run(*COMMANDS[command])
     assert done.returncode == 3, _text(done)
-    assert f"a visible device is needed, {seen}" in _text(done).replace("the runtime says: ", "")
+    assert f"a visible device that starts is needed, {seen}" in _text(done).replace(
+        "the runtime says: ", ""
+    )
 
 
 @pytest.mark.parametrize(("command", "code"), [("explain", 1), ("numerics", 3), ("benchmark", 3)])
@@ -189,6 +191,17 @@ def test_simulator_is_recognised_by_its_symbol_and_said_with_version_and_seed(
     assert "npu_smi" not in facts
 
 
+def test_simulator_under_another_name_is_recognised(machine: Machine) -> None:
+    """Beside a libascendcl.so that does not have the symbol, preloaded or loaded by a module."""
+    machine.install_cann()
+    machine.install_library("libother.so", SIMULATOR)
+    machine.install_device()
+    assert _platform(machine, LD_PRELOAD="libother.so")[0] == "simulated"
+    module = machine.modules / "torch_npu.py"
+    module.write_text(module.read_text() + "ctypes.CDLL('libother.so')\n")
+    assert _platform(machine)[0] == "simulated"
+
+
 def test_no_runtime_in_the_process_is_neither_device_nor_simulator(machine: Machine) -> None:
     """A torch_npu that loads no runtime: whoever cannot tell must not say device."""
     machine.install_cann()
@@ -214,7 +227,23 @@ def test_explain_over_the_simulator_says_so_and_keeps_its_json_clean(machine: Ma
     machine.install_device()
     done = machine.run(*EXPLAIN, "--json")
     assert done.returncode == 0, _text(done)
-    assert json.loads(done.stdout)["rms_norm"]["implementation"] == "npu.xllm_native.rms_norm"
-    assert done.stderr.startswith("simulated: ran on a stand-in for the device")
+    receipt = json.loads(done.stdout)["rms_norm"]
+    assert receipt["implementation"] == "npu.xllm_native.rms_norm"
+    assert receipt["evidence"] == "simulated"
+    notice = "simulated: ran on a stand-in for the device"
+    assert machine.run(*EXPLAIN).stdout.startswith(notice)
     machine.install_cann()
-    assert machine.run(*EXPLAIN).stderr == ""
+    on_device = machine.run(*EXPLAIN)
+    assert on_device.stderr == ""
+    assert "simulated" not in on_device.stdout
+    receipt = json.loads(machine.run(*EXPLAIN, "--json").stdout)["rms_norm"]
+    assert receipt["evidence"] == "device"
+
+
+def test_explain_keeps_what_libraries_print_out_of_its_json(machine: Machine) -> None:
+    says = '__attribute__((constructor)) static void say() { std::puts("from C"); }\n'
+    machine.install_cann("#include <cstdio>\n" + says)
+    machine.install_device()
+    done = machine.run(*EXPLAIN, "--json")
+    assert json.loads(done.stdout)["rms_norm"]["evidence"] == "device"
+    assert "from C" in done.stderr

@@ -106,6 +106,17 @@ def test_what_was_built_is_in_both_forms(world: World, command: str) -> None:
     assert section in outcome.markdown
 
 
+@BOTH
+def test_caveats_are_said_in_every_form(
+    world: World, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = world.run(command)
+    assert outcome.report["receipt"]["caveats"] == ["taken | as found"]
+    before, _, _ = outcome.markdown.partition("| fact | value |")
+    assert "**taken \\| as found**" in before
+    assert "  taken | as found\n" in capsys.readouterr().out
+
+
 def test_nonfinite_numbers_become_strings_and_the_file_is_strict_json(world: World) -> None:
     (row,) = world.run("numerics").rows
     assert row["metadata"]["limit"] == "inf"

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import json
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from xllm_kernel import catalog
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError, KernelError
@@ -38,8 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"explain: unknown operation '{options.operation}'; known operations are {known}"
             )
         platform = get_platform(options.device)
-        # A vendor's module may print while it is imported; standard output is for the answer.
-        with contextlib.redirect_stdout(sys.stderr):
+        with _output_to_stderr():
             platform.require()
             initialize(device=options.device, execution_mode=options.mode)
         shown = receipts()
@@ -47,14 +48,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shown = {options.operation: _only(shown, options.operation, options.device)}
     except KernelError as error:
         return _report_error(error, options.json)
-    notice = disclaimer(platform.evidence)
-    if notice is not None:
-        print(notice, file=sys.stderr)
+    evidence = platform.evidence
     if options.json:
-        print(json.dumps({name: r.as_dict() for name, r in shown.items()}, indent=2))
-    else:
-        print("\n\n".join(_describe(receipt) for receipt in shown.values()))
+        answer = {name: {"evidence": evidence, **r.as_dict()} for name, r in shown.items()}
+        print(json.dumps(answer, indent=2))
+        return 0
+    notice = disclaimer(evidence)
+    paragraphs = [] if notice is None else [notice]
+    print("\n\n".join(paragraphs + [_describe(receipt) for receipt in shown.values()]))
     return 0
+
+
+@contextlib.contextmanager
+def _output_to_stderr() -> Iterator[None]:
+    """Keep standard output for the answer: vendors' modules print while they are loaded.
+
+    Their libraries print from C, past Python's own stream.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -98,6 +118,7 @@ def _describe(receipt: Receipt) -> str:
         f"  chosen      {receipt.implementation}  (priority {receipt.priority}, modes: {modes})",
         f"  calls       {receipt.entry}",
         f"  built as    {_indented('; '.join(receipt.build) or 'nothing of ours was built')}",
+        *(f"  caveat      {_indented(caveat)}" for caveat in receipt.caveats),
         f"  accepts     {_indented(receipt.input_domain)}",
         f"  guarantees  {_indented('; '.join(receipt.guarantees) or 'its contract alone')}",
     ]

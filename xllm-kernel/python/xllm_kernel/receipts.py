@@ -40,6 +40,7 @@ class Receipt:
         input_domain: what it accepts.
         guarantees: what it promises beyond the contract, as ``name: sentence``.
         build: what was loaded for it.
+        caveats: what a reader of any result must be told of it.
         entry: what the bound callable is.
         generation: number of the publication.
         excluded: every other candidate.
@@ -55,6 +56,7 @@ class Receipt:
     input_domain: str
     guarantees: tuple[str, ...]
     build: tuple[str, ...]
+    caveats: tuple[str, ...]
     entry: str
     generation: int
     excluded: tuple[Excluded, ...]
@@ -74,6 +76,7 @@ class Receipt:
             input_domain=spec.input_domain,
             guarantees=tuple(f"{name}: {GUARANTEES[name]}" for name in spec.guarantees),
             build=spec.build,
+            caveats=spec.caveats,
             entry=_entry(plan.function),
             generation=plan.generation,
             excluded=tuple(_excluded(name, reason) for name, reason in plan.excluded),

@@ -58,6 +58,7 @@ class KernelSpec:
         domain: executable form of ``input_domain``; None where a vendor checks its own operator.
         guarantees: names of what it promises beyond the contract; see ``guarantees``.
         build: what was loaded for it: level, digest, compiler; empty where nothing was built.
+        caveats: what a reader of any result must be told of what was loaded.
     """
 
     name: str
@@ -70,6 +71,7 @@ class KernelSpec:
     domain: Domain | None = None
     guarantees: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
+    caveats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +267,7 @@ def register_kernel(
     domain: Domain | None = None,
     guarantees: tuple[str, ...] = (),
     build: tuple[str, ...] = (),
+    caveats: tuple[str, ...] = (),
 ) -> Callable[[_Function], _Function]:
     """Declare a callable as an implementation; use it as a decorator or on an existing callable.
 
@@ -279,6 +282,7 @@ def register_kernel(
         domain: executable form of ``input_domain``.
         guarantees: names of promises beyond the contract.
         build: what was loaded for it.
+        caveats: what a reader of any result must be told of what was loaded.
 
     Returns:
         A function that registers its argument in ``KernelRegistry.get()`` and returns it unchanged.
@@ -298,6 +302,7 @@ def register_kernel(
         domain=domain,
         guarantees=guarantees,
         build=build,
+        caveats=caveats,
     )
     caller = sys._getframe(1)
     site = f"{caller.f_code.co_filename}:{caller.f_lineno}"
@@ -315,7 +320,7 @@ def _check_declaration(who: str, spec: KernelSpec, function: KernelFunction) -> 
         value = getattr(spec, field)
         if not isinstance(value, str) or not value:
             raise ConfigurationError(f"{who}: {field} must be a non-empty string, got {value!r}")
-    for field in ("execution_modes", "guarantees", "build"):
+    for field in ("execution_modes", "guarantees", "build", "caveats"):
         value = getattr(spec, field)
         if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
             raise ConfigurationError(f"{who}: {field} must be a tuple of strings, got {value!r}")

@@ -12,6 +12,7 @@ from xllm_kernel import register_kernel
     input_domain="at most 1000 values",
     solution="plain",
     build=("by hand | at home", "of another revision"),
+    caveats=("taken | as found",),
 )
 def run(values, scale):
     return affine.behaviour(values, scale)

@@ -58,9 +58,7 @@ def terminal(report: Report, columns: Columns) -> str:
     lines.append(verdict(report))
     if report.reason and not _reasons(report):
         lines.append(f"  {report.reason}")
-    notice = disclaimer(report.evidence)
-    if notice is not None:
-        lines.append(f"  {notice}")
+    lines += [f"  {notice}" for notice in _notices(report)]
     if report.request.output is not None:
         lines.append(f"  report: {report.request.output}")
     return "\n".join(lines)
@@ -69,9 +67,8 @@ def terminal(report: Report, columns: Columns) -> str:
 def markdown(report: Report, columns: Columns) -> str:
     """Return the whole report as a Markdown page."""
     lines = [f"# {title(report)}", "", f"**{verdict(report)}**", ""]
-    notice = disclaimer(report.evidence)
-    if notice is not None:
-        lines += [f"**{notice}**", ""]
+    for notice in _notices(report):
+        lines += [f"**{_escape(notice)}**", ""]
     if report.reason:
         lines += [f"Reason: {_escape(report.reason)}", ""]
     facts = {
@@ -139,6 +136,13 @@ def _cells(report: Report, columns: Columns) -> list[tuple[str, ...]]:
         )
     kept = [i for i in range(len(rows[0])) if i < _NAMES or any(r[i] != NOTHING for r in rows[1:])]
     return [tuple(row[i] for i in kept) for row in rows]
+
+
+def _notices(report: Report) -> list[str]:
+    """Return what a reader must know before any row: evidence that is none, and caveats."""
+    notice = disclaimer(report.evidence)
+    caveats = () if report.receipt is None else report.receipt["caveats"]
+    return [*([] if notice is None else [notice]), *caveats]
 
 
 def _reasons(report: Report) -> list[tuple[str, str]]:

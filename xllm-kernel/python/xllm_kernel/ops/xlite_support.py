@@ -16,14 +16,15 @@ from xllm_kernel.errors import DependencyBrokenError
 LAUNCHERS = dict(zip(("bfloat16", "float16"), launchers.LIBRARIES, strict=True))
 
 
-def load_bridge(who: str) -> tuple[str, ...]:
+def load_bridge(who: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Load launchers and bridge, and ask which processor they are to work on.
 
     Args:
         who: operation and implementation, for messages.
 
     Returns:
-        What was loaded, for the receipt: processor, digests, compiler, versions, revision.
+        What was loaded, for the receipt: processor, digests, compiler, versions, revision; and
+        its caveats.
 
     Raises:
         ArtifactError: for a build that is damaged, not of these sources, or not of what is
@@ -58,24 +59,25 @@ def load_bridge(who: str) -> tuple[str, ...]:
         raise DependencyBrokenError(
             f"{who}: {error}; remove {build.__file__} to do without xlite"
         ) from error
-    return (
+    build_facts = (
         processor,
         f"library sha256 {manifest['library_sha256']}",
         f"compiler {manifest['compiler']}",
         f"built with torch {manifest['torch_built_with']}, "
         f"torch_npu {manifest['torch_npu_built_with']}",
         *(f"{name} sha256 {digest}" for name, digest in manifest["launchers"].items()),
-        _revision(manifest),
+        f"GVirt revision {manifest['revision_found']}",
     )
+    return build_facts, _caveats(manifest)
 
 
-def _revision(manifest: Mapping[str, Any]) -> str:
-    found, required = manifest["revision_found"], manifest["revision_required"]
+def _caveats(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     if not manifest["revision_allowed"]:
-        return f"GVirt revision {required}"
+        return ()
     return (
-        f"GVirt revision {found}, NOT the pinned {required}: {launchers.ALLOW}=1 allowed it when "
-        "this was built"
+        f"xlite is of GVirt revision {manifest['revision_found']}, NOT of the pinned "
+        f"{manifest['revision_required']}: {launchers.ALLOW}=1 allowed it when the bridge was "
+        "built",
     )
 
 

@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from xllm_kernel.errors import DependencyBrokenError
 
@@ -60,28 +61,39 @@ def absence(modules: tuple[str, ...]) -> str | None:
 def simulator() -> Simulator | None:
     """Recognise the simulated runtime by a symbol that it exports; None on a device.
 
-    Call it once torch_npu is loaded.
+    Every loaded library is asked, for one that was renamed or preloaded answers torch_npu's calls
+    as well. Call it once torch_npu is loaded.
 
     Raises:
         DependencyBrokenError: where no runtime is loaded, so that nothing tells which one ran.
     """
-    runtime = _loaded_runtime()
-    if not hasattr(runtime, "ascend_sim_version"):
-        return None
-    version = runtime.ascend_sim_version
-    version.restype = ctypes.c_char_p
-    return Simulator(version().decode(), os.environ.get("ASCEND_SIM_SEED", "1"))
-
-
-def _loaded_runtime() -> ctypes.CDLL:
-    """Return the runtime that this process has loaded; loads nothing."""
-    try:
-        return ctypes.CDLL(RUNTIME, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-    except OSError as error:
+    mapped = sorted({p for p in _mapped_files() if ".so" in p.rpartition("/")[2]})
+    for library in (None, *mapped):
+        handle = _loaded(library)
+        if handle is not None and hasattr(handle, "ascend_sim_version"):
+            version = handle.ascend_sim_version
+            version.restype = ctypes.c_char_p
+            return Simulator(version().decode(), os.environ.get("ASCEND_SIM_SEED", "1"))
+    if _loaded(RUNTIME) is None:
         raise DependencyBrokenError(
             f"platform npu: torch_npu must have loaded {RUNTIME}, it has not, so that nothing "
             "tells a device from a simulator; load CANN by its own name"
-        ) from error
+        )
+    return None
+
+
+def _mapped_files() -> list[str]:
+    """Return the files that this process has mapped."""
+    lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    return [fields[5] for line in lines if len(fields := line.split(maxsplit=5)) == 6]
+
+
+def _loaded(library: str | None) -> ctypes.CDLL | None:
+    """Return a library that this process has loaded, the global scope for None; loads nothing."""
+    try:
+        return ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    except OSError:
+        return None
 
 
 def _missing(library: str) -> str | None:

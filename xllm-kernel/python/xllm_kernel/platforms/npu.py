@@ -168,8 +168,9 @@ def _require_device(npu: Any) -> None:
     except RuntimeError as error:
         seen = f"the runtime says: {error}"
     raise DependencyAbsentError(
-        f"platform npu: a visible device is needed, {seen}; look at `npu-smi info`, at "
-        "ASCEND_RT_VISIBLE_DEVICES and at the permissions of /dev/davinci*"
+        f"platform npu: a visible device that starts is needed, {seen}; look at `npu-smi "
+        "info`, at ASCEND_RT_VISIBLE_DEVICES, at the permissions of /dev/davinci* and at which "
+        "processors this torch_npu supports"
     )
 
 

@@ -66,7 +66,7 @@ def rms_norm(input: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Ten
         input: ``[..., width]``; which dtypes and strides are accepted, the chosen implementation's
             domain says.
         weight: ``[width]``.
-        eps: finite and not negative; rounded to float32.
+        eps: finite and not negative, rounded to float32; a vendor's operator may not check it.
 
     Returns:
         A fresh tensor of the input's shape and dtype.

@@ -32,7 +32,7 @@ def _prove(dtype: str) -> None:
     prove(_WHO, dtype, given, [1.0, 14.0] * 32, lambda *tensors: probe(*tensors, 11.0))
 
 
-_BUILD = load_bridge(_WHO)
+_BUILD, _CAVEATS = load_bridge(_WHO)
 _OPERATOR = register_custom_op("xlite_rms_norm", fake_impl=_fake_rms_norm, no_derivatives=_WHO)
 for _dtype in LAUNCHERS:
     _prove(_dtype)
@@ -47,4 +47,5 @@ rms_norm = register_kernel(
     priority=0,
     domain=XLITE_DOMAIN,
     build=_BUILD,
+    caveats=_CAVEATS,
 )(_OPERATOR)
