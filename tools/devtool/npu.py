@@ -137,8 +137,8 @@ def run_tests() -> list[Suite]:
 
 
 def _run_device_tests() -> list[Suite]:
-    """Run the tests of each backend bound to it, then those that bind nothing or bind children."""
-    suites = []
+    """Run torch_npu's calls, each backend bound to it, then those that bind nothing or children."""
+    suites = [_run_pytest("NPU, simulated, torch_npu", ["ascend-sim/test/torch_npu_smoke.py"])]
     for implementation, file in TESTS.items():
         name = f"NPU, simulated, {short_name(implementation)}"
         suites.append(_run_pytest(name, [file], XLLM_KERNEL_OVERRIDE_RMS_NORM=implementation))

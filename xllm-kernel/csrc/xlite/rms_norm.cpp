@@ -63,9 +63,9 @@ void enqueue(const at::Tensor& output, const at::Tensor& input,
   weight.record_stream(stream.unwrap());
   at_npu::native::OpCommand::RunOpApi(
       "xlite_rms_norm",
-      Launch{.output = output,
+      Launch{.output = unseen(output),
              .input = std::move(rows),
-             .weight = weight.contiguous(),
+             .weight = unseen(weight.contiguous()),
              .eps = static_cast<float>(eps),
              .blocks = blocks,
              // Without waiting for the queue, whose order the launch keeps.

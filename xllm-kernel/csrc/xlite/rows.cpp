@@ -28,13 +28,16 @@ std::optional<std::int64_t> row_step(const at::Tensor& tensor) {
   return step;
 }
 
+at::Tensor unseen(const at::Tensor& tensor) {
+  return at::Tensor(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
+      c10::VariableVersion(), /*allow_tensor_metadata_change=*/false));
+}
+
 Rows::Rows(const at::Tensor& from)
-    : tensor(from), count(row_count(from)), width(from.size(-1)), step(width) {
-  if (const std::optional<std::int64_t> given = row_step(from)) {
-    step = *given;
-  } else {
-    tensor = from.contiguous();
-  }
+    : count(row_count(from)), width(from.size(-1)), step(width) {
+  const std::optional<std::int64_t> given = row_step(from);
+  tensor = unseen(given ? from : from.contiguous());
+  step = given.value_or(width);
 }
 
 }  // namespace xllm_kernel::xlite

@@ -17,8 +17,14 @@ namespace xllm_kernel::xlite {
 // two rows.
 [[nodiscard]] std::optional<std::int64_t> row_step(const at::Tensor& tensor);
 
-// What a launcher gets: the tensor itself or, where its rows lie otherwise, a
-// copy that the current stream makes.
+// The same elements under a tensor that Python never sees, for closures that
+// another thread destroys. To destroy a tensor that has a Python object takes
+// Python's lock; a thread that wants it while Python ends is unwound, and the
+// process with it aborts.
+[[nodiscard]] at::Tensor unseen(const at::Tensor& tensor);
+
+// What a launcher gets: the tensor's own elements or, where its rows lie
+// otherwise, a copy that the current stream makes.
 struct Rows {
   explicit Rows(const at::Tensor& from);
 

@@ -56,6 +56,15 @@ def test_graph(subject: Subject, scenario) -> None:
     scenario(subject)
 
 
+def test_queued_launches_hold_no_tensor_that_python_has(subject: Subject) -> None:
+    # Another thread lets go of what a launch held. If that were the last holder of a tensor that
+    # has a Python object, it would need Python's lock, and while Python ends that aborts.
+    x, w = draw_pair((4, 128), (F16, F16))
+    for _ in range(200):
+        y = subject.function(x, w, EPS)
+        assert [tensor._use_count() for tensor in (x, w, y)] == [1, 1, 1]
+
+
 def test_a_call_on_another_device(subject: Subject, other_device) -> None:
     a_call_on_another_device_leaves_the_current_one(subject, str(other_device))
 
