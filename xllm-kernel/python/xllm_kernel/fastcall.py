@@ -71,7 +71,10 @@ def refuse_derivatives(name: str, who: str) -> bool:
 
 def _built() -> tuple[Any, str] | None:
     """Load what was built and return it with its digest; None where nothing was."""
-    spec = importlib.util.find_spec(MARKER)
+    try:
+        spec = importlib.util.find_spec(MARKER)
+    except ModuleNotFoundError:  # no native part at all was built, so there is no folder of them
+        return None
     if spec is None or spec.origin is None:
         return None
     manifest = _read(spec).MANIFEST
