@@ -2,6 +2,7 @@
 // Their races are in race_test.cpp.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "test/runtime/support.h"
@@ -101,7 +102,7 @@ TEST_F(CopyTest, pageable_copy_cannot_be_captured) {
   expect_ok(runtime.copy_async(pointer(a.address), pinned, bytes, stream));
   Graph* graph = nullptr;
   expect_ok(runtime.end_capture(stream, &graph));
-  std::copy(numbers.begin(), numbers.end(), pinned);
+  std::ranges::copy(numbers, pinned);
   expect_ok(runtime.replay(graph, stream));
   sync(runtime, stream);
   EXPECT_EQ(a.fetch(), numbers);

@@ -13,7 +13,7 @@ namespace {
 struct GraphTest : testing::Test {
   // Captures what record() submits to main.
   template <typename Record>
-  Graph* capture(Record record) {
+  Graph* capture(const Record& record) {
     expect_ok(runtime.begin_capture(main, CaptureMode::kGlobal));
     record();
     Graph* graph = nullptr;
@@ -34,7 +34,7 @@ struct GraphTest : testing::Test {
 };
 
 TEST_F(GraphTest, capture_runs_nothing) {
-  Graph* const graph = capture([this] { submit(main, set_task(a, 1)); });
+  const Graph* const graph = capture([this] { submit(main, set_task(a, 1)); });
   ASSERT_NE(graph, nullptr);
   sync(runtime, main);
   EXPECT_EQ(runtime.schedule(), Names{});

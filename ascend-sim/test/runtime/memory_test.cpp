@@ -152,7 +152,7 @@ TEST_F(MemoryTest, pinned_memory_is_the_hosts) {
   EXPECT_TRUE(runtime.is_pinned(host));
   EXPECT_TRUE(runtime.is_pinned(static_cast<std::byte*>(host) + 99));
   EXPECT_FALSE(runtime.is_pinned(static_cast<std::byte*>(host) + 100));
-  EXPECT_FALSE(runtime.is_pinned(&host));
+  EXPECT_FALSE(runtime.is_pinned(static_cast<const void*>(&host)));
   expect_ok(runtime.free_host(host));
   EXPECT_FALSE(runtime.is_pinned(host));
 }

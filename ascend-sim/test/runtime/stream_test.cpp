@@ -106,7 +106,7 @@ TEST_F(StreamTest, device_synchronisation_leaves_other_devices) {
 }
 
 TEST_F(StreamTest, null_handle_means_the_devices_default_stream) {
-  Stream* const first = runtime.find_stream(nullptr);
+  const Stream* const first = runtime.find_stream(nullptr);
   EXPECT_EQ(first, runtime.default_stream());
   expect_ok(runtime.set_device(1));
   EXPECT_NE(runtime.find_stream(nullptr), first);

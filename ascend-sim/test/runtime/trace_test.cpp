@@ -55,7 +55,7 @@ TEST(Trace, names_the_thread_that_submitted_a_task) {
   sync(runtime, stream);
   const std::string trace = runtime.trace();
   for (const std::string name : {"here", "there"}) {
-    const std::string note = "\"" + name + "\",\"cat\":\"test\",\"pid\":" +
+    const std::string note = "\"" + name + R"(","cat":"test","pid":)" +
                              std::to_string(small_settings().devices) +
                              ",\"tid\":";
     const std::size_t number = trace.find(note) + note.size();
@@ -78,15 +78,14 @@ TEST(Trace, shows_the_hosts_calls) {
   expect_ok(runtime.free(a.address));
   const std::string trace = runtime.trace();
   for (const char* const name :
-       {"\"name\":\"allocate\",\"cat\":\"memory\"",
-        "\"name\":\"record\",\"cat\":\"event\"",
-        "\"name\":\"wait\",\"cat\":\"event\"",
-        "\"name\":\"copy device to host\",\"cat\":\"copy\"",
-        "\"name\":\"synchronize_stream\",\"cat\":\"wait\"",
-        "\"name\":\"synchronize_device\",\"cat\":\"wait\"",
-        "\"name\":\"rtKernelLaunch\",\"cat\":\"launch\"",
-        "\"args\":{\"kernel\":\"norm\",\"device\":\"0\"}",
-        "\"name\":\"free\",\"cat\":\"memory\""}) {
+       {R"("name":"allocate","cat":"memory")",
+        R"("name":"record","cat":"event")", R"("name":"wait","cat":"event")",
+        R"("name":"copy device to host","cat":"copy")",
+        R"("name":"synchronize_stream","cat":"wait")",
+        R"("name":"synchronize_device","cat":"wait")",
+        R"("name":"rtKernelLaunch","cat":"launch")",
+        R"("args":{"kernel":"norm","device":"0"})",
+        R"("name":"free","cat":"memory")"}) {
     EXPECT_TRUE(has(trace, name)) << name << " in " << trace;
   }
 }
