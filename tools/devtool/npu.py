@@ -8,9 +8,12 @@ from __future__ import annotations
 import platform
 import sys
 from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
 
 from devtool.cmake import compile_all, configure, run_ctest
 from devtool.environments import VENV_NPU, ensure_venv, install_editable, installed
+from devtool.legs import Leg
 from devtool.shell import (
     BUILD,
     CPUS,
@@ -26,8 +29,12 @@ from devtool.shell import (
 from devtool.suites import Suite, read_suite, report_path
 from devtool.system import require_packages
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 PYTHONS = ((3, 11), (3, 12))  # for which every wheel of requirements/npu-wheels.txt exists
 LIBRARIES = BUILD / "ascend-sim"
+OWN, DEVICE = "ascend-sim", "NPU, simulated"  # legs
 NATIVE, XLITE = "npu.xllm_native.rms_norm", "npu.xlite.rms_norm"
 TESTS = {
     NATIVE: "xllm-kernel/test/npu/test_kernel_rms_norm_npu.py",
@@ -65,14 +72,26 @@ def prepare() -> None:
         raise DevError(reason)
     require_packages(tests=True)
     with alone():
+        _prepare_runtime()
+        _prepare_package()
+
+
+def _prepare_runtime() -> None:
+    """Make the environment, the simulated libraries and the stand-in host."""
+    with alone():
         ensure_venv(VENV_NPU, "npu-sim.txt", "npu-wheels.txt")
-        install_editable(VENV_NPU)
         configure(SIMULATOR, LIBRARIES, RELEASE, "-DASCEND_SIM_BUILD_TESTS=OFF", *_headers())
         compile_all("Build the simulated Ascend runtime", LIBRARIES)
         host = LIBRARIES / "host"
         torch = installed(VENV_NPU, "torch")
         configure(PACKAGE / "test/npu/host", host, f"-DXLLM_KERNEL_TORCH_DIR={torch}")
         compile_all("Build the stand-in host", host)
+
+
+def _prepare_package() -> None:
+    """Install the package into the environment, and build the bridge, both in place."""
+    with alone():
+        install_editable(VENV_NPU)
         _build_bridge()
 
 
@@ -118,34 +137,52 @@ def configure_for_lint() -> dict[str, list[object]]:
     }
 
 
-def run_tests() -> list[Suite]:
-    """Run the simulator's own tests, plain and sanitized, and the device's tests over it.
+def legs(package: str) -> list[Leg]:
+    """Return the simulator's own tests, plain and sanitized, and the device's tests over it.
 
-    The first need no wheel; the device's run one process a backend, one after the other.
+    Args:
+        package: the leg that tests the package in place, where the bridge is then built.
     """
-    reason = unavailable()
-    if reason is None:
-        prepare()
-    options = ["-DASCEND_SIM_BUILD_TESTS=ON", *(_headers() if reason is None else [])]
-    suites = [run_ctest("ascend-sim", SIMULATOR, LIBRARIES, RELEASE, *options)]
+    own = [Leg(OWN, _run_plain)]
     for name, folder, sanitizers in SANITIZED:
-        extra = (*SANITIZE, f"-DASCEND_SIM_SANITIZE={sanitizers}")
-        suites.append(run_ctest(name, SIMULATOR, BUILD / folder, *extra, *options))
-    if reason is not None:
-        return [*suites, Suite("NPU, simulated", 0, 0, Counter({reason: 1}))]
-    return [*suites, *_run_device_tests()]
+        options = (*SANITIZE, f"-DASCEND_SIM_SANITIZE={sanitizers}")
+        # The runtime's headers are installed by then.
+        run_it = partial(_run_own, name, BUILD / folder, *options)
+        own.append(Leg(name, run_it, after=(OWN,)))
+    return [*own, Leg(DEVICE, _run_device_tests, after=(OWN, package))]
+
+
+def _run_plain() -> list[Suite]:
+    """Prepare what every other leg here needs, and run the simulator's own tests."""
+    if unavailable() is None:
+        _prepare_runtime()
+    return _run_own(OWN, LIBRARIES, RELEASE)
+
+
+def _run_own(name: str, directory: Path, *options: object) -> list[Suite]:
+    """Run the simulator's own tests; those of its exported symbols where the headers are."""
+    headers = _headers() if unavailable() is None else []
+    tests = ["-DASCEND_SIM_BUILD_TESTS=ON", *headers]
+    return [run_ctest(name, SIMULATOR, directory, *options, *tests)]
 
 
 def _run_device_tests() -> list[Suite]:
-    """Run torch_npu's calls, each backend bound to it, then those that bind nothing or children."""
-    suites = [_run_pytest("NPU, simulated, torch_npu", ["ascend-sim/test/torch_npu_smoke.py"])]
+    """Run torch_npu's calls, each backend bound to it, then those that bind nothing or children.
+
+    One process a backend, one after the other.
+    """
+    reason = unavailable()
+    if reason is not None:
+        return [Suite(DEVICE, 0, 0, Counter({reason: 1}))]
+    _prepare_package()
+    suites = [_run_pytest(f"{DEVICE}, torch_npu", ["ascend-sim/test/torch_npu_smoke.py"])]
     for implementation, file in TESTS.items():
-        name = f"NPU, simulated, {short_name(implementation)}"
+        name = f"{DEVICE}, {short_name(implementation)}"
         suites.append(_run_pytest(name, [file], XLLM_KERNEL_OVERRIDE_RMS_NORM=implementation))
     folder = PACKAGE / "test/npu"
     every = sorted(str(path.relative_to(ROOT)) for path in folder.glob("test_*.py"))
     others = [file for file in every if file not in TESTS.values()]
-    return [*suites, _run_pytest("NPU, simulated, others", others)]
+    return [*suites, _run_pytest(f"{DEVICE}, others", others)]
 
 
 def _run_pytest(name: str, files: list[str], **variables: str) -> Suite:

@@ -119,7 +119,11 @@ def alone() -> Iterator[None]:
     """Let one ./dev at a time change .venv and build/.
 
     Children share the lock, so that one that outlives a killed ./dev still holds off the next.
+    Who holds it already goes on.
     """
+    if HELD:
+        yield
+        return
     BUILD.mkdir(exist_ok=True)
     with (BUILD / ".lock").open("w") as lock:
         try:

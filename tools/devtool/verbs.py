@@ -22,12 +22,11 @@ from devtool.environments import (
     install_plain,
     installed,
 )
+from devtool.legs import Leg, run_legs
 from devtool.package import (
     CPP,
     build_ceilings,
-    run_cpp,
-    run_cpp_for_arm,
-    run_cpp_sanitized,
+    cpp_legs,
     run_python,
 )
 from devtool.shell import (
@@ -43,11 +42,13 @@ from devtool.shell import (
     run,
     step,
 )
-from devtool.suites import summarise
+from devtool.suites import Suite, summarise
 from devtool.system import require_packages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+PYTHON = "Python"  # the leg over the sources
 
 
 def demo(*arguments: str) -> int:
@@ -59,16 +60,32 @@ def demo(*arguments: str) -> int:
 def test(*arguments: str) -> int:
     """Set up, build, and run all tests, C++ and Python; given arguments, only pytest with them."""
     require_packages(tests=True)
-    build()
     if arguments:
-        return summarise(run_python("Python", VENV, *arguments))
-    suites = [run_cpp("C++", "cpp"), run_python("Python", VENV), run_cpp_for_arm()]
-    suites += run_cpp_sanitized()
-    suites += npu.run_tests()
+        build()
+        return summarise(run_python(PYTHON, VENV, *arguments))
     with alone():
-        ensure_venv(MINIMAL, "minimal.txt")
-        install_plain()
-    return summarise(*suites, run_python("Python, minimal", MINIMAL))
+        return summarise(*run_legs(test_legs()))
+
+
+def test_legs() -> list[Leg]:
+    """Return all tests: the quick ones first, those that keep one processor busy, then builds."""
+    package, *variants = cpp_legs()
+    simulator, *sanitized, device = npu.legs(PYTHON)
+    minimal = Leg("Python, minimal", in_minimal)
+    return [package, Leg(PYTHON, in_place), simulator, minimal, device, *variants, *sanitized]
+
+
+def in_place() -> list[Suite]:
+    """Set up, build, and run the Python tests over the sources."""
+    build()
+    return [run_python(PYTHON, VENV)]
+
+
+def in_minimal() -> list[Suite]:
+    """Run the Python tests where nothing optional is, over the package as users install it."""
+    ensure_venv(MINIMAL, "minimal.txt")
+    install_plain()
+    return [run_python("Python, minimal", MINIMAL)]
 
 
 def setup() -> None:

@@ -18,7 +18,7 @@ from pretended_npu import SIMULATOR, Machine
 
 sys.path.insert(0, str(REPOSITORY_ROOT / "tools"))
 
-from devtool import evidence, npu, shell
+from devtool import evidence, npu, shell, verbs
 from devtool.shell import DevError
 from devtool.suites import Suite
 
@@ -190,11 +190,19 @@ def test_npu_tests_are_skipped_with_a_reason_where_no_wheels_exist(
     assert reason is not None
     assert f"not {system} {processor} with Python {version[0]}.{version[1]}" in reason
     monkeypatch.setattr(npu, "run_ctest", lambda name, *options: Suite(name, 1, 0, Counter()))
-    *own, device = npu.run_tests()
+    *own, device = [suite for leg in npu.legs("package") for suite in leg.run()]
     assert [suite.passed for suite in own] == [1, 1, 1]  # the simulator's need no wheel
     assert (device.passed, device.failed, dict(device.skips)) == (0, 0, {reason: 1})
     with pytest.raises(DevError, match="have wheels for"):
         npu.prepare()
+
+
+def test_every_leg_waits_only_for_legs_that_come_before_it() -> None:
+    names: list[str] = []
+    for leg in verbs.test_legs():
+        assert set(leg.after) <= set(names), leg.name
+        names.append(leg.name)
+    assert len(names) == len(set(names))
 
 
 def test_every_file_of_npu_tests_that_dev_runs_exists() -> None:
