@@ -1,4 +1,4 @@
-"""The verdict on one result: structure, shape, dtype, layout, nonfinite values, values, storage.
+"""The verdict on one result: structure, shape, dtype, layout, nonfinite values, values, memory.
 
 Each check runs only on what the one before accepted, so that a wrong shape is never broadcast into
 agreement and an infinity never averaged away. The worst element decides; aggregates only inform.
@@ -26,6 +26,7 @@ CHECKS = (
     "values",
     "mutation",
     "aliasing",
+    "memory",
 )
 
 
@@ -106,6 +107,7 @@ def judge(
     contract = [("mutation", guard.mutation())]
     if not aliases:
         contract.append(("aliasing", guard.alias(tensors)))
+    contract.append(("memory", guard.stray()))
     for check, reason in contract:
         checks[check] = "passed" if reason is None else "failed"
         if reason is not None:

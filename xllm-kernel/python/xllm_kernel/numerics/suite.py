@@ -47,12 +47,18 @@ class PreparedCase:
         metadata: facts about the inputs as JSON values, e.g. strides.
         reset: what an operator that mutates its arguments needs to be called again; without it the
             benchmark refuses such an operator.
+        refresh: puts other data of the same shapes and kind into the same arguments and makes
+            ``validate`` and ``reset`` go by them; the number picks the data, 0 the case's own. None
+            where the case has no others.
+        arguments: what ``function`` passes, by name and in order: tensors and numbers.
     """
 
     function: ZeroArgument
     validate: Callable[[ZeroArgument], Mapping[str, Any]]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     reset: Reset | None = None
+    refresh: Callable[[int], None] | None = None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 class NotTriedError(Exception):
