@@ -133,6 +133,7 @@ def bind_case(
         reset=reset,
         refresh=bound.renew,
         arguments=bound.arguments,
+        expect=recipe.expect,
     )
 
 

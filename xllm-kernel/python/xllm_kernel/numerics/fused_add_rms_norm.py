@@ -14,6 +14,7 @@ from xllm_kernel.numerics.rms_norm_family import (
     FamilySuite,
     expect_norm,
     expect_sum,
+    float32,
     part,
 )
 from xllm_kernel.registry import PreparedKernel
@@ -30,7 +31,7 @@ class FusedAddRmsNormCase(FamilyCase):
         from xllm_kernel.numerics.rms_norm_reference import rounded_sum
 
         total = rounded_sum(arguments["input"], arguments["residual"])
-        norm = expect_norm(total, arguments["weight"], self.eps32, device)
+        norm = expect_norm(total, arguments["weight"], float32(arguments["eps"]), device)
         return Expectation((norm.expected, expect_sum(total, device)), notes=norm.notes)
 
 

@@ -14,6 +14,7 @@ from xllm_kernel.numerics.rms_norm_family import (
     FamilySuite,
     expect_norm,
     expect_sum,
+    float32,
     part,
 )
 from xllm_kernel.registry import PreparedKernel
@@ -30,7 +31,7 @@ class FusedAddRmsNormInplaceCase(FamilyCase):
         from xllm_kernel.numerics.rms_norm_reference import rounded_sum
 
         total = rounded_sum(arguments["input"], arguments["residual"])
-        norm = expect_norm(total, arguments["weight"], self.eps32, device)
+        norm = expect_norm(total, arguments["weight"], float32(arguments["eps"]), device)
         written = {"input": norm.expected, "residual": expect_sum(total, device)}
         return Expectation(None, written, norm.notes)
 

@@ -19,6 +19,7 @@ from xllm_kernel.numerics.binding import bind
 from xllm_kernel.numerics.bound import Arguments, Expectation, Recipe, bind_case
 from xllm_kernel.numerics.captured import Recording, recordings
 from xllm_kernel.numerics.memory import DENSE, Layout
+from xllm_kernel.numerics.rms_norm_faults import FAULTS
 from xllm_kernel.numerics.suite import NotTriedError, PreparedCase, Trial
 from xllm_kernel.registry import KernelFunction, KernelRegistry, PreparedKernel
 
@@ -81,11 +82,6 @@ class FamilyCase:
     make: Callable[[int], Inputs]
     layouts: Mapping[str, Layout] = field(default_factory=dict)
 
-    @property
-    def eps32(self) -> float:
-        """The eps that counts."""
-        return float(struct.unpack("f", struct.pack("f", self.eps))[0])
-
     def unsupported_reason(self, plan: PreparedKernel) -> str | None:
         """Ask the implementation's declared domain; without one its vendor accepts the dtypes."""
         domain = plan.spec.domain
@@ -104,7 +100,7 @@ class FamilyCase:
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
         recipe = Recipe(self.arguments, self.expect, self.layouts, frozenset(self.written))
-        return bind_case(plan, recipe, {"eps_float32": self.eps32})
+        return bind_case(plan, recipe, {"eps_float32": float32(self.eps)})
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of a call by name, tensors on the CPU."""
@@ -118,6 +114,11 @@ class FamilyCase:
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
         """Return what must come of such arguments."""
         raise NotImplementedError
+
+
+def float32(number: float) -> float:
+    """Round a number to float32, as the contract does with eps."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 class Norm(NamedTuple):
@@ -215,6 +216,7 @@ class FamilySuite:
         """
         self.operation, self.implementations = operation, implementations
         self._case, self._tensors, self._parts = case, tensors, parts
+        self.faults = FAULTS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that choose shapes, dtypes and data."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_family import FamilyCase, FamilySuite, expect_norm, part
+from xllm_kernel.numerics.rms_norm_family import FamilyCase, FamilySuite, expect_norm, float32, part
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:
@@ -23,7 +23,9 @@ class RmsNormOutCase(FamilyCase):
 
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
         """Return what must stand in the buffer."""
-        norm = expect_norm(arguments["input"], arguments["weight"], self.eps32, device)
+        norm = expect_norm(
+            arguments["input"], arguments["weight"], float32(arguments["eps"]), device
+        )
         return Expectation(None, {"output": norm.expected}, norm.notes)
 
 

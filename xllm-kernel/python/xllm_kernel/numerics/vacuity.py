@@ -5,10 +5,10 @@ A validator that accepts zeros and NaN alike has looked at nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from xllm_kernel.numerics.compare import flatten
+from xllm_kernel.numerics.compare import flatten, map_tensors
 from xllm_kernel.numerics.suite import PreparedCase
 
 if TYPE_CHECKING:
@@ -46,18 +46,10 @@ def _answering(result: object, written: list[torch.Tensor], value: float) -> Cal
     """Return a function that answers with one value everywhere, in the form of a good result."""
 
     def answer() -> object:
+        import torch
+
         for tensor in written:
             tensor.fill_(value)
-        return _filled(result, value)
+        return map_tensors(result, lambda tensor: torch.full_like(tensor, value))
 
     return answer
-
-
-def _filled(structure: object, value: float) -> object:
-    import torch
-
-    if isinstance(structure, Mapping):
-        return {key: _filled(item, value) for key, item in structure.items()}
-    if isinstance(structure, (tuple, list)):
-        return type(structure)(_filled(item, value) for item in structure)
-    return torch.full_like(structure, value) if isinstance(structure, torch.Tensor) else structure
