@@ -56,7 +56,11 @@ def test_an_output_handed_out_again_fails(world: World, command: str) -> None:
     cache: dict[int, object] = {}
 
     def cached(x: torch.Tensor, *arguments: object) -> object:
-        return cache.setdefault(x.data_ptr(), _honest(x, *arguments))
+        result = _honest(x, *arguments)
+        first = cache.setdefault(x.data_ptr(), result)
+        for (_, mine), (_, now) in zip(flatten(first), flatten(result), strict=True):
+            mine.copy_(now)
+        return first
 
     world.plant(cached)
     outcome = world.run(command)
