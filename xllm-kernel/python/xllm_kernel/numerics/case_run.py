@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from xllm_kernel.errors import ConfigurationError, KernelError
 from xllm_kernel.numerics import memory
 from xllm_kernel.numerics.compare import shares_storage
+from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
 from xllm_kernel.numerics.vacuity import vacuous
@@ -96,6 +97,7 @@ class CaseRun:
         mode: str,
         warmup: int | None,
         stage: Stage | None,
+        seal: Seal | None = None,
     ) -> None:
         """Take what all cases share.
 
@@ -105,9 +107,11 @@ class CaseRun:
             mode: execution mode.
             warmup: see ``warm_up``.
             stage: what follows validation, or None.
+            seal: of the judge's tools, made before the implementation was loaded; None looks after
+                none of them.
         """
         self._platform, self._plan, self._mode = platform, plan, mode
-        self._warmup, self._stage = warmup, stage
+        self._warmup, self._stage, self._seal = warmup, stage, seal
 
     def run(self, case: KernelCase, row: Row) -> None:
         """Take a case through all steps and fill in its row.
@@ -116,7 +120,10 @@ class CaseRun:
             CaseEndedError: unless the case passed; the row says so already.
         """
         try:
-            self._steps(case, row)
+            try:
+                self._steps(case, row)
+            finally:
+                self._check_seal()
         except CaseEndedError as end:
             row.timings = None  # figures of a case that does not pass are no figures
             row.end(end.status, end.stage, str(end))
@@ -124,6 +131,12 @@ class CaseRun:
                 row.traceback = "".join(traceback.format_exception(end.__cause__))
             raise
         row.status = "passed"
+
+    def _check_seal(self) -> None:
+        """End the case, whatever it came to, where the judge's tools are no longer its own."""
+        broken = self._seal.broken() if self._seal is not None else None
+        if broken is not None:
+            raise CaseEndedError("failed", "integrity", broken)
 
     def _steps(self, case: KernelCase, row: Row) -> None:
         unsupported = case.unsupported_reason(self._plan)
