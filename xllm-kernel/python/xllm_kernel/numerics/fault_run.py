@@ -6,10 +6,15 @@ Knows no operator: a case's own word on its arguments and results says where a f
 from __future__ import annotations
 
 import json
+import math
 import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from xllm_kernel.errors import ConfigurationError
@@ -88,8 +93,12 @@ class Killed:
 class FaultRun:
     """The faults of one request's suite in its implementation."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, only: tuple[str, ...] | None = None) -> None:
         """Bind the implementation and prepare the small cases that it covers.
+
+        Args:
+            request: names implementation, device, mode, and the suite's options.
+            only: names of the faults to try; None tries all.
 
         Raises:
             KernelError: where it cannot be bound.
@@ -97,7 +106,7 @@ class FaultRun:
         import torch
 
         suite = request.suite
-        self._request, self._platform = request, get_platform(request.device)
+        self._request, self._platform, self._only = request, get_platform(request.device), only
         self._platform.require()
         # Children of fork have one thread, and must find nothing held by others.
         torch.set_num_threads(1)
@@ -114,7 +123,8 @@ class FaultRun:
         """Return the honest implementation's failures, and every fault's fate."""
         begin = time.monotonic()
         honest = self._first_failure(self._cases)
-        lines = [] if honest else [self._line(fault) for fault in faults(self._request.suite)]
+        chosen = [f for f in faults(self._request.suite) if not self._only or f.name in self._only]
+        lines = [] if honest else [self._line(fault) for fault in chosen]
         applicable = [line for line in lines if line["status"] != "not_applicable"]
         return {
             "evidence": self._platform.evidence,
@@ -176,9 +186,13 @@ class FaultRun:
             self._switch.planted = self._switch.honest
 
     def _alone(self, fault: Fault) -> Killed | None:
-        """Try a fault that may end the process in a child."""
-        if self._platform.name != "cpu":
+        """Try a fault that may end the process in a child, if this process is not one already."""
+        if self._only == (fault.name,):
             return self._try(fault)
+        # A process that uses a device cannot be forked.
+        return self._forked(fault) if self._platform.name == "cpu" else self._spawned(fault)
+
+    def _forked(self, fault: Fault) -> Killed | None:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
@@ -191,10 +205,24 @@ class FaultRun:
         with os.fdopen(reader, "rb") as pipe:
             answer = pipe.read()
         _, status = os.waitpid(child, 0)
-        if answer:
-            (word,) = json.loads(answer)
-            return None if word is None else Killed(*word)
-        code = os.waitstatus_to_exitcode(status)
+        if not answer:
+            return self._ended(os.waitstatus_to_exitcode(status))
+        (word,) = json.loads(answer)
+        return None if word is None else Killed(*word)
+
+    def _spawned(self, fault: Fault) -> Killed | None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "result.json"
+            argv = [*self._request.arguments, "--faults", fault.name, "--output", str(path)]
+            command = [sys.executable, "-m", "xllm_kernel.numerics", "--self-test", *argv]
+            done = subprocess.run(command, capture_output=True, check=False)
+            if not path.is_file():
+                return self._ended(done.returncode)
+            (line,) = json.loads(path.read_text(encoding="utf-8"))["suites"][0]["faults"]
+        killed = line["status"] == "killed"
+        return Killed(line["by"], line["check"], line["reason"]) if killed else None
+
+    def _ended(self, code: int) -> Killed:
         what = f"signal {-code}" if code < 0 else f"exit status {code}"
         return Killed(self._cases[0].case_id, "process", f"the process ended with {what}")
 
@@ -225,8 +253,6 @@ class FaultRun:
 
 def _size(case: KernelCase) -> int:
     """Return how many elements a case's shape has, as far as its parameters tell."""
-    import math
-
     parameters: Mapping[str, Any] = case.parameters
     shape = parameters.get("shape") or [parameters.get("rows", 1), parameters.get("width", 1)]
     return math.prod(shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,24 @@ def _touching(which: int) -> Callable[[KernelFunction, Site], KernelFunction]:
         return faulty
 
     return plant
+
+
+def _scratch(function: KernelFunction, site: Site) -> KernelFunction:
+    """Leave something else in an input after the call, and put it back before the next."""
+    owed: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+
+    def faulty(*arguments: Any) -> Any:
+        for tensor, before, left in owed:
+            if tensor.cpu().equal(left):
+                tensor.copy_(before)
+        tensor = site.only_read(arguments)[-1]
+        before = tensor.clone()
+        result = function(*arguments)
+        tensor.fill_(7.0)
+        owed[:] = [(tensor, before, tensor.cpu())]
+        return result
+
+    return faulty
 
 
 def _only_reading(site: Site) -> str | None:
@@ -201,14 +220,15 @@ def _last_input_frozen(function: KernelFunction, site: Site) -> KernelFunction:
 
 
 def _wrong_later(function: KernelFunction, site: Site) -> KernelFunction:
-    calls = 0
+    """Be right twice for arguments in one memory, as with a workspace that nobody clears."""
+    calls: Counter[int] = Counter()
 
     def faulty(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
+        first = next(a for a in arguments if is_tensor(a)).data_ptr()
+        calls[first] += 1
         result = function(*arguments)
         for tensor in site.outputs(result, arguments):
-            if calls > 2 and tensor.numel():
+            if calls[first] > 2 and tensor.numel():
                 spoil(tensor[..., :1])
         return result
 
@@ -337,6 +357,7 @@ class _EveryThird:
 MEMORY = (
     Fault("first_input_written", "writes to an input", _touching(0), _only_reading),
     Fault("last_input_written", "writes to another input", _touching(-1), _only_reading),
+    Fault("input_as_scratch", "keeps its work in an input", _scratch, _only_reading),
     Fault("not_written", "forgets an argument that it must write", _not_written, writing),
     Fault("input_returned", "returns its input", _returns_input, returning),
     Fault(
@@ -357,7 +378,7 @@ MEMORY = (
 MEMORY_OF_CALLS = (
     Fault("stale", "gives the first answer to every question of its form", _stale),
     Fault("input_frozen", "keeps the first call's last input", _last_input_frozen, _only_reading),
-    Fault("wrong_later", "is right twice and then wrong", _wrong_later),
+    Fault("wrong_later", "is wrong at the third call in one memory", _wrong_later),
     Fault("late", "returns before another thread has finished", _late, _on_processor),
 )
 

@@ -65,6 +65,7 @@ def _parser(suites: Mapping[str, OperationSuite]) -> argparse.ArgumentParser:
     add("--implementation", metavar="NAME", help="only this implementation, in this process")
     add("--device", default="cpu", help="device type (default: %(default)s)")
     add("--mode", default="eager", help="execution mode (default: %(default)s)")
+    add("--faults", nargs="+", metavar="NAME", help="only these faults")
     add("--output", type=Path, metavar="PATH", help="JSON report")
     return parser
 
@@ -82,7 +83,7 @@ def _here(suite: OperationSuite, options: argparse.Namespace, own: Sequence[str]
     from xllm_kernel.numerics.fault_run import FaultRun
 
     try:
-        return {**found, **FaultRun(request).results()}
+        return {**found, **FaultRun(request, options.faults and tuple(options.faults)).results()}
     except (DependencyAbsentError, ConfigurationError) as error:
         return {**found, "absent": str(error)}
 
@@ -95,6 +96,7 @@ def _elsewhere(
         path = Path(folder) / "result.json"
         argv = ["--operation", suite.operation, "--implementation", name, "--output", str(path)]
         argv += ["--device", options.device, "--mode", options.mode, *own]
+        argv += ["--faults", *options.faults] if options.faults else []
         print(f"{name} ...", file=sys.stderr, flush=True)
         done = subprocess.run(
             [sys.executable, "-m", "xllm_kernel.numerics", FLAG, *argv],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,11 +60,17 @@ def _score(result: Result) -> str:
 
 def _details(result: Result) -> list[str]:
     faults = result.get("faults", ())
-    survivors = [f for f in faults if f["status"] == "survived"]
-    left_out = [f for f in faults if f["status"] == "not_applicable"]
-    lines = []
-    if survivors or left_out:
-        lines += ["", f"  {result['implementation']}"]
-    lines += [f"    SURVIVED  {f['fault']}: {f['text']}" for f in survivors]
-    lines += [f"    not applicable  {f['fault']}: {f['reason']}" for f in left_out]
+    if not faults:
+        return []
+    killers = Counter(f["check"] for f in faults if f["status"] == "killed")
+    by = ", ".join(f"{check} {count}" for check, count in killers.most_common())
+    lines = ["", f"  {result['implementation']}", f"    killed by  {by}"]
+    lines += [
+        f"    SURVIVED  {f['fault']}: {f['text']}" for f in faults if f["status"] == "survived"
+    ]
+    reasons: dict[str, list[str]] = {}
+    for fault in faults:
+        if fault["status"] == "not_applicable":
+            reasons.setdefault(fault["reason"], []).append(fault["fault"])
+    lines += [f"    not applicable, {why}: {', '.join(names)}" for why, names in reasons.items()]
     return lines
