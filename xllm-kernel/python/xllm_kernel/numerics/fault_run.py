@@ -186,11 +186,11 @@ class FaultRun:
             self._switch.planted = self._switch.honest
 
     def _alone(self, fault: Fault) -> Killed | None:
-        """Try a fault that may end the process in a child, if this process is not one already."""
-        if self._only == (fault.name,):
-            return self._try(fault)
-        # A process that uses a device cannot be forked.
-        return self._forked(fault) if self._platform.name == "cpu" else self._spawned(fault)
+        """Try a fault that may end the process in a child."""
+        if self._platform.name == "cpu":
+            return self._forked(fault)
+        # A process that uses a device cannot be forked; the one that tries this fault only may end.
+        return self._try(fault) if self._only == (fault.name,) else self._spawned(fault)
 
     def _forked(self, fault: Fault) -> Killed | None:
         reader, writer = os.pipe()

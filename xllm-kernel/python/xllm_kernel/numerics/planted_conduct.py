@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from xllm_kernel.numerics.compare import map_tensors
 from xllm_kernel.numerics.memory import DENSE
 from xllm_kernel.numerics.planted_results import spoil
 from xllm_kernel.numerics.planting import (
@@ -63,7 +64,7 @@ def _scratch(function: KernelFunction, site: Site) -> KernelFunction:
         before = tensor.clone()
         result = function(*arguments)
         tensor.fill_(7.0)
-        owed[:] = [(tensor, before, tensor.cpu())]
+        owed[:] = [(tensor, before, tensor.cpu().clone())]
         return result
 
     return faulty
@@ -95,10 +96,13 @@ def _returns_equal_input(function: KernelFunction, site: Site) -> KernelFunction
     def faulty(*arguments: Any) -> Any:
         import torch
 
-        result = function(*arguments)
-        given = next(a for a in arguments if is_tensor(a))
-        same = is_tensor(result) and given.is_contiguous() and torch.equal(given, result)
-        return given if same else result
+        given = [a for a in arguments if is_tensor(a) and a.is_contiguous()]
+
+        def short_cut(result: torch.Tensor) -> torch.Tensor:
+            same = (a for a in given if a.dtype == result.dtype and torch.equal(a, result))
+            return next(same, result)
+
+        return map_tensors(function(*arguments), short_cut)
 
     return faulty
 
@@ -362,7 +366,7 @@ MEMORY = (
     Fault("input_returned", "returns its input", _returns_input, returning),
     Fault(
         "equal_input_returned",
-        "returns its input where the result is equal",
+        "returns an input where the result is equal",
         _returns_equal_input,
         returning,
     ),
