@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from xllm_kernel.numerics import arguments, case_run, catalog, compare, guarantees, memory
+from xllm_kernel.numerics import arguments, case_run, catalog, compare, memory
 from xllm_kernel.numerics.case_run import CaseRun
 from xllm_kernel.numerics.fault_run import FaultRun
 from xllm_kernel.numerics.faults import GENERAL, faults
-from xllm_kernel.numerics.self_test import main
 from xllm_kernel.numerics.storage import ArgumentGuard
 
 SUITES = catalog.suites()
