@@ -312,11 +312,11 @@ def test_input_and_weight_are_the_same_data_in_every_suite() -> None:
     options = ("--rows", "2", "--widths", "8", "--dtypes", "float16")
     parser = argparse.ArgumentParser()
     rms_norm.SUITE.add_arguments(parser)
-    x, w = rms_norm.SUITE.cases(parser.parse_args(options))[0].make()
+    plain = rms_norm.SUITE.cases(parser.parse_args(options))[0].make(0)
     for operation in SUITES:
-        made = cases(operation, *options)[0].make()
-        assert made[0].equal(x)
-        assert made[-1].equal(w)
+        made = cases(operation, *options)[0].make(0)
+        assert made["input"].equal(plain["input"])
+        assert made["weight"].equal(plain["weight"])
 
 
 @pytest.mark.parametrize("operation", SUITES)

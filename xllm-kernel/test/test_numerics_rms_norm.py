@@ -73,7 +73,7 @@ def judge_values(
         dtype=str(x.dtype)[6:],
         weight_dtype=str(w.dtype)[6:],
         eps=eps,
-        make=lambda: (x, w),
+        make=lambda number: {"input": x, "weight": w},
     )
     prepared = case.prepare(plan_of(kernel))
     return prepared.validate(prepared.function)

@@ -5,30 +5,24 @@ Imports PyTorch only when a case is prepared. References live in ``rms_norm_refe
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from xllm_kernel.numerics.rms_norm_family import FamilyCase, FamilySuite, expect_norm, judge_with
-from xllm_kernel.numerics.suite import PreparedCase
-from xllm_kernel.registry import PreparedKernel
+from xllm_kernel.numerics.bound import Arguments, Expectation
+from xllm_kernel.numerics.rms_norm_family import FamilyCase, FamilySuite, expect_norm, float32
+
+if TYPE_CHECKING:
+    import torch
 
 
-@dataclass(frozen=True, slots=True)
 class RmsNormCase(FamilyCase):
     """One input and weight."""
 
-    def prepare(self, plan: PreparedKernel) -> PreparedCase:
-        """Make the inputs on the CPU, move them, and bind the implementation to them."""
-        from xllm_kernel.numerics.storage import ArgumentGuard
-
-        values, weight = (tensor.to(plan.spec.device) for tensor in self.make())
-        function, eps = plan.function, self.eps
-        guard = ArgumentGuard({"input": values, "weight": weight}, plan.spec.contract.mutates)
-        norm = expect_norm(values.cpu(), weight.cpu(), self.eps32, values.device)
-        return PreparedCase(
-            function=lambda: function(values, weight, eps),
-            validate=judge_with(plan, guard, norm.expected, norm),
-            metadata=self.metadata(input=values, weight=weight),
+    def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
+        """Return what the norm must be."""
+        norm = expect_norm(
+            arguments["input"], arguments["weight"], float32(arguments["eps"]), device
         )
+        return Expectation(norm.expected, notes=norm.notes)
 
 
 SUITE = FamilySuite(

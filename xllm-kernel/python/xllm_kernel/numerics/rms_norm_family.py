@@ -9,14 +9,17 @@ import argparse
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from xllm_kernel.domain import FLOAT32_MAX, TensorFacts
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.numerics.binding import bind
+from xllm_kernel.numerics.bound import Arguments, Expectation, Recipe, bind_case
 from xllm_kernel.numerics.captured import Recording, recordings
+from xllm_kernel.numerics.memory import DENSE, Layout
+from xllm_kernel.numerics.rms_norm_faults import FAULTS
 from xllm_kernel.numerics.suite import NotTriedError, PreparedCase, Trial
 from xllm_kernel.registry import KernelFunction, KernelRegistry, PreparedKernel
 
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
     import torch
 
     from xllm_kernel.numerics.compare import Expected
-    from xllm_kernel.numerics.storage import ArgumentGuard
 
 DTYPES = ("bfloat16", "float16", "float32")
 _DEFAULTS: Mapping[str, Any] = {
@@ -40,17 +42,19 @@ _DEFAULTS: Mapping[str, Any] = {
 # A quarter of an ULP lets nothing pass but that value, beside a power of two too.
 EXACT_FACTOR = 0.5
 
+# Between the seeds of a case's data sets: far enough that no other case starts there.
+_SEED_STEP = 1_000_003
+
 # Of trials: rows for several threads, and a last vector that is not full.
 _TRIAL_SHAPE = (600, 513)
 
-Inputs = tuple["torch.Tensor", ...]
+Inputs = Mapping[str, "torch.Tensor"]
 Parts = Callable[[PreparedKernel, Mapping[str, Any]], Sequence["torch.Tensor"]]
-Judge = Callable[[Callable[[], object]], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FamilyCase:
-    """One set of inputs.
+    """One set of inputs; an operation's own says what must come of them.
 
     Attributes:
         case_id: identifier.
@@ -60,8 +64,13 @@ class FamilyCase:
         dtype: the input's dtype.
         weight_dtype: the weight's dtype.
         eps: as given; the contract rounds it to float32.
-        make: returns the tensors on the CPU, in the order of the suite's ``tensors``.
+        make: returns the tensors that are read, on the CPU, by name and in order of the call; the
+            number picks the data as in ``bound.Recipe``.
+        layouts: how tensors lie, by name; dense ones go without saying.
     """
+
+    written: ClassVar[tuple[str, ...]] = ()
+    """Names of the tensors, like the input and before it in a call, that are only written."""
 
     case_id: str
     parameters: Mapping[str, Any]
@@ -70,42 +79,53 @@ class FamilyCase:
     dtype: str
     weight_dtype: str
     eps: float
-    make: Callable[[], Inputs]
-
-    @property
-    def eps32(self) -> float:
-        """The eps that counts."""
-        return float(struct.unpack("f", struct.pack("f", self.eps))[0])
+    make: Callable[[int], Inputs]
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
 
     def unsupported_reason(self, plan: PreparedKernel) -> str | None:
         """Ask the implementation's declared domain; without one its vendor accepts the dtypes."""
         domain = plan.spec.domain
         if domain is None:
             return None
-        device = plan.spec.device
-        like = TensorFacts.contiguous(self.shape, self.dtype, device)
-        facts: dict[str, Any] = dict.fromkeys(domain.tensors, like)
-        facts["weight"] = TensorFacts.contiguous(self.weight_shape, self.weight_dtype, device)
-        facts["eps"] = self.eps
+        facts: dict[str, Any] = {"eps": self.eps}
+        for name in domain.tensors:
+            shape, dtype = self.shape, self.dtype
+            if name == "weight":
+                shape, dtype = self.weight_shape, self.weight_dtype
+            layout = self.layouts.get(name, DENSE)
+            facts[name] = TensorFacts(shape, layout.strides(shape), dtype, plan.spec.device)
         violation = domain.violation(facts)
         return None if violation is None else f"{violation.clause}: {violation.sentence}"
 
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
+        recipe = Recipe(self.arguments, self.expect, self.layouts, frozenset(self.written))
+        return bind_case(plan, recipe, {"eps_float32": float32(self.eps)})
+
+    def arguments(self, number: int) -> dict[str, Any]:
+        """Return the arguments of a call by name, tensors on the CPU."""
+        from xllm_kernel.numerics.memory import poisoned
+
+        made = self.make(number)
+        like = made["input"]
+        blank = {name: poisoned(like.shape, like.dtype) for name in self.written}
+        return {**blank, **made, "eps": self.eps}
+
+    def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
+        """Return what must come of such arguments."""
         raise NotImplementedError
 
-    def metadata(self, **tensors: torch.Tensor) -> dict[str, Any]:
-        """Describe the tensors of a prepared case."""
-        strides = {f"{name}_strides": list(tensor.stride()) for name, tensor in tensors.items()}
-        return {**strides, "eps_float32": self.eps32}
+
+def float32(number: float) -> float:
+    """Round a number to float32, as the contract does with eps."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Norm:
+class Norm(NamedTuple):
     """What a norm must be, and how far the float32 formula of serving hosts is from it."""
 
     expected: Expected
-    host: dict[str, float]
+    notes: Mapping[str, Any]
 
 
 def expect_norm(
@@ -136,7 +156,8 @@ def expect_norm(
         checked=checked,
         strides=_dense_strides(values),
     )
-    return Norm(expected, {"max_error_ulp": host.worst, "rms_error_ulp": host.rms})
+    errors = {"max_error_ulp": host.worst, "rms_error_ulp": host.rms}
+    return Norm(expected, {"host_reference": errors})
 
 
 def expect_sum(total: torch.Tensor, device: torch.device) -> Expected:
@@ -158,26 +179,6 @@ def expect_sum(total: torch.Tensor, device: torch.device) -> Expected:
     )
 
 
-def judge_with(
-    plan: PreparedKernel,
-    guard: ArgumentGuard,
-    expected: object,
-    norm: Norm,
-    written: Mapping[str, Expected] | None = None,
-) -> Judge:
-    """Return the judge of one call; see ``compare.judge`` for the arguments."""
-    from xllm_kernel.numerics.compare import judge
-
-    aliases = plan.spec.contract.aliases_inputs
-
-    def validate(function: Callable[[], object]) -> dict[str, Any]:
-        result = judge(function, expected, guard, aliases, written)
-        result["host_reference"] = dict(norm.host)
-        return result
-
-    return validate
-
-
 def part(plan: PreparedKernel, operation: str) -> KernelFunction:
     """Return another operation's bound callable, by the same solution.
 
@@ -193,12 +194,6 @@ def part(plan: PreparedKernel, operation: str) -> KernelFunction:
     return other.function
 
 
-def must_change(expected: Expected, now: torch.Tensor) -> bool:
-    """Say whether an honest kernel cannot leave a tensor as it is."""
-    reference, now = expected.reference, now.cpu().double()
-    return bool(((reference - now).abs() > 2.0**-6 * reference.abs()).any())
-
-
 class FamilySuite:
     """Every case of one operation of the family."""
 
@@ -208,7 +203,6 @@ class FamilySuite:
         implementations: tuple[str, ...],
         case: type[FamilyCase],
         tensors: tuple[str, ...],
-        written: tuple[str, ...] = (),
         parts: Parts | None = None,
     ) -> None:
         """Take what differs between the operations.
@@ -218,12 +212,11 @@ class FamilySuite:
             implementations: full names.
             case: makes a case of inputs.
             tensors: names of the tensors that cases are made of; all but the weight like the input.
-            written: those before them in a call that are only written, like the input.
             parts: as a trial's.
         """
         self.operation, self.implementations = operation, implementations
-        self._case, self._tensors = case, tensors
-        self._written, self._parts = written, parts
+        self._case, self._tensors, self._parts = case, tensors, parts
+        self.faults = FAULTS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that choose shapes, dtypes and data."""
@@ -271,13 +264,8 @@ class FamilySuite:
         rows, width = _TRIAL_SHAPE
 
         def make() -> dict[str, Any]:
-            import torch
-
             eps, seed = _DEFAULTS["eps"], _DEFAULTS["seed"]
-            made = self._generated(dtypes, rows, width, eps, seed).make()
-            blank = torch.zeros(rows, width, dtype=made[0].dtype)
-            written = {name: blank.clone() for name in self._written}
-            return {**written, **dict(zip(self._tensors, made, strict=True)), "eps": eps}
+            return self._generated(dtypes, rows, width, eps, seed).arguments(0)
 
         def subnormal() -> dict[str, Any]:
             # With eps 1 and squares that vanish beside it, a norm is its row; a sum of two values
@@ -293,16 +281,16 @@ class FamilySuite:
             arguments["weight"].fill_(1.0)
             return arguments | {"eps": 1.0}
 
-        rowwise = tuple(name for name in (*self._written, *self._tensors) if name != "weight")
+        rowwise = tuple(name for name in (*self._case.written, *self._tensors) if name != "weight")
         return Trial(dtypes.name, rowwise, make, subnormal, self._parts)
 
     def _generated(
         self, dtypes: _Dtypes, rows: int, width: int, eps: float, seed: int
     ) -> FamilyCase:
-        def make() -> Inputs:
+        def make(number: int) -> Inputs:
             import torch
 
-            generator = torch.Generator().manual_seed(seed)
+            generator = torch.Generator().manual_seed(seed + number * _SEED_STEP)
             kinds = {"weight": getattr(torch, dtypes.weight)}
             # Input and weight first: the same data in every suite of the family.
             order = ("input", "weight", *(n for n in self._tensors if n not in ("input", "weight")))
@@ -312,7 +300,7 @@ class FamilySuite:
                 ).to(kinds.get(name, getattr(torch, dtypes.rows)))
                 for name in order
             }
-            return tuple(made[name] for name in self._tensors)
+            return {name: made[name] for name in self._tensors}
 
         # The default eps goes without saying; another one makes another case.
         suffix = "" if eps == _DEFAULTS["eps"] else f"/eps{eps:g}"
@@ -341,9 +329,10 @@ class FamilySuite:
                 f"--inputs: {recording.path} must say eps as a number in its metadata"
             ) from error
 
-        def make() -> Inputs:
+        def make(number: int) -> Inputs:
+            # Other data of the same kind: the recorded rows, each rolled by so many columns.
             tensors = recording.load()
-            return tuple(tensors[name] for name in self._tensors)
+            return {name: tensors[name].roll(number, -1) for name in self._tensors}
 
         shape, dtype = recording.shapes["input"], recording.dtypes["input"]
         return self._case(

@@ -39,6 +39,27 @@ def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8).set_(mark) != 0
 
 
+def _first_change(
+    before: torch.Tensor, now: torch.Tensor, tensor: torch.Tensor, inside: bool
+) -> int | None:
+    """Return the first byte that differs inside, or outside, of a tensor's elements, or None."""
+    if now.equal(before):
+        return None
+    wrong = (now != before) & (_element_bytes(tensor) == inside)
+    return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
+
+
+def _where(tensor: torch.Tensor, byte: int) -> str:
+    """Say where a byte of a tensor's storage lies, seen from its elements."""
+    size = tensor.element_size()
+    first = tensor.storage_offset() * size
+    extents = zip(tensor.shape, tensor.stride(), strict=True)
+    end = first + (sum((e - 1) * s for e, s in extents) + 1) * size if tensor.numel() else first
+    if byte < first:
+        return f"{first - byte} before the first element"
+    return f"{byte - end + 1} past the last element" if byte >= end else "in a gap between rows"
+
+
 class ArgumentGuard:
     """Remembers arguments as they were made, to tell later what was done to them.
 
@@ -73,24 +94,40 @@ class ArgumentGuard:
         for name in self._mutates:
             storage_bytes(self._arguments[name]).copy_(self._before[name])
 
+    def restore(self) -> None:
+        """Restore the whole storage of every argument."""
+        for name, before in self._before.items():
+            storage_bytes(self._arguments[name]).copy_(before)
+
     def mutation(self) -> str | None:
         """Return a sentence about the first argument that was wrongly written, or left, or None."""
-        for name, before in self._before.items():
-            now = storage_bytes(self._arguments[name]).cpu()
+        for name, argument in self._arguments.items():
+            before, now = self._before[name], storage_bytes(argument).cpu()
             if now.numel() != before.numel():
                 return f"argument '{name}' was resized from {before.numel()} to {now.numel()} bytes"
-            wrong = now != before
             if name in self._mutates:
-                if name in self._changes and not bool(wrong.any()):
+                if name in self._changes and now.equal(before):
                     return f"argument '{name}' must be written to, but none of its bytes changed"
-                wrong &= ~_element_bytes(self._arguments[name])
-                place = "outside of its elements"
-            else:
-                place = "though the contract does not let it be"
-            if bool(wrong.any()):
-                byte = int(wrong.nonzero()[0])
+                continue
+            changed = _first_change(before, now, argument, inside=True)
+            if changed is not None:
                 return (
-                    f"argument '{name}' was written to {place}: byte {byte} of its storage changed"
+                    f"argument '{name}' was written to though the contract does not let it be: "
+                    f"byte {changed} of its storage changed"
+                )
+        return None
+
+    def stray(self) -> str | None:
+        """Return a sentence about the first byte that changed outside of all elements, or None."""
+        for name, argument in self._arguments.items():
+            before, now = self._before[name], storage_bytes(argument).cpu()
+            if now.numel() != before.numel():
+                continue
+            changed = _first_change(before, now, argument, inside=False)
+            if changed is not None:
+                return (
+                    f"argument '{name}': memory outside of its elements was written to: byte "
+                    f"{changed} of its storage changed, {_where(argument, changed)}"
                 )
         return None
 
