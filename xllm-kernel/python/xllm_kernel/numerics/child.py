@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
+import io
 import os
 import select
 import signal
@@ -203,7 +204,10 @@ def _be_the_child(body: Body, parent: int, commands: int, events: int, printed: 
 
 
 def _redirect(printed: int) -> None:
-    """Give what anybody prints to the parent; leave nothing to read."""
+    """Give what anybody prints to the parent, before a crash can lose it; leave nothing to read."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(printed, 1)

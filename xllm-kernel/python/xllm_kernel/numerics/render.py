@@ -175,7 +175,7 @@ def _processes(report: Report) -> list[str]:
     ]
     if known.restarts:
         sentences.append(f"processes started again to go on: {known.restarts}")
-    return sentences + [f"rank {one['rank']} {one['how']}" for one in known.lost]
+    return sentences + [f"rank {rank} went away" for rank in known.lost]
 
 
 def _of_rank(report: Report, rank: int) -> str:

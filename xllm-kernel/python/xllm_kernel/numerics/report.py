@@ -103,13 +103,13 @@ class Processes:
         isolated: whether cases ran in a process of their own; None before they did.
         restarts: how often another process was started to go on.
         deaths: of each process that did not end by itself: rank, case, step and how.
-        lost: ranks that went away, and how far each was.
+        lost: ranks that went away before their rows were done.
     """
 
     isolated: bool | None = None
     restarts: int = 0
     deaths: list[dict[str, Any]] = field(default_factory=list)
-    lost: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)

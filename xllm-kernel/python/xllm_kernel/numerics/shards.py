@@ -43,7 +43,6 @@ class _Other:
         self.whole = True
         self.gone = False
         self.left: list[int] = []
-        self.begun: int | None = None
 
 
 class Ranks:
@@ -188,16 +187,13 @@ class Ranks:
         elif kind == "ready":
             other.ready = True
         elif kind == "idle":
-            other.idle, other.whole, other.begun = True, event["whole"], None
-            other.left = []
+            other.idle, other.whole, other.left = True, event["whole"], []
         elif kind == "end":
             raise RunEndedError(
                 event["status"], event["code"], f"rank {other.rank}: {event['reason']}"
             )
         else:
-            if kind == "start":
-                other.begun = event["row"]
-            elif kind == "row" and event["row"] in other.left:
+            if kind == "row" and event["row"] in other.left:
                 other.left.remove(event["row"])
             self._sink({**event, "rank": other.rank})
             if (
@@ -212,15 +208,7 @@ class Ranks:
         self.beside.pop(other.link.fileno(), None)
         other.gone = True
         if not self._closing and (other.left or not other.idle or not other.ready):
-            self._sink(
-                {
-                    "event": "lost",
-                    "rank": other.rank,
-                    "rows": other.left,
-                    "begun": other.begun,
-                    "how": "went away",
-                }
-            )
+            self._sink({"event": "lost", "rank": other.rank, "rows": other.left})
         other.left = []
 
     def _compare(self, other: _Other) -> None:

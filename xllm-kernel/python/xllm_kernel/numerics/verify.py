@@ -179,7 +179,7 @@ class _Keeper:
                 {"rank": rank, "case_id": case, "stage": event["stage"], "ending": event["ending"]}
             )
         elif kind == "lost":
-            self._lose(event)
+            self._lose(rank, event["rows"])
 
     def _take_facts(self, event: Event) -> None:
         report = self.report
@@ -190,15 +190,15 @@ class _Keeper:
         report.rows += [Row(**row) for row in event.get("cases", ())]
         self.guarantees += [Row(**row) for row in event.get("guarantees", ())]
 
-    def _lose(self, event: Event) -> None:
-        report, rank = self.report, event["rank"]
-        for number in event["rows"]:
-            row = report.rows[number]
+    def _lose(self, rank: int, numbers: list[int]) -> None:
+        """Give the rows that a rank took with it their reason; it was at the first of them."""
+        for number in numbers:
+            row = self.report.rows[number]
             row.rank = rank
-            row.reason = f"rank {rank} {event['how']}"
-            if number == event["begun"]:
-                row.reason += " while it ran this case"
-        report.processes.lost.append({"rank": rank, "how": event["how"]})
+            row.reason = (
+                f"rank {rank} went away {'at' if number == numbers[0] else 'before'} this case"
+            )
+        self.report.processes.lost.append(rank)
         self.write()
 
 
@@ -234,7 +234,7 @@ def _interrupted(report: Report) -> tuple[str, int, str]:
 
 
 def _lost(report: Report) -> str:
-    return "; ".join(f"rank {one['rank']} {one['how']}" for one in report.processes.lost)
+    return "; ".join(f"rank {rank} went away" for rank in report.processes.lost)
 
 
 def _list(request: Request) -> int:
