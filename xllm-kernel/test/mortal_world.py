@@ -52,8 +52,9 @@ def command(folder: Path, *options: str, kind: str = "numerics") -> list[str]:
 def read(folder: Path, code: int, out: str = "", err: str = "") -> Done:
     """Read the report that a run left in a folder."""
     path = folder / "r.json"
+    page = path.with_suffix(".md")
     report = json.loads(path.read_text()) if path.exists() else {}
-    markdown = path.with_suffix(".md").read_text() if path.exists() else ""
+    markdown = page.read_text() if page.exists() else ""
     return Done(code, out, err, report, markdown)
 
 

@@ -27,4 +27,4 @@ def run(deed):
     kind = name.split()[0].rstrip("_")
     if kind in mortal.DEEDS and _calls[deed] >= int(at or 1):
         mortal.DEEDS[kind]()
-    return "wrong" if kind == "wrong" else deed
+    return "another" if kind == "wrong" else deed

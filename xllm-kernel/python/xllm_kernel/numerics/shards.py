@@ -87,17 +87,18 @@ class Ranks:
 
     def run(self, numbers: Sequence[int]) -> bool:
         """Deal rows out in turn and wait until all are done, or their ranks gone."""
-        count = self._place.count
+        present = [other for _, other in sorted(self._named().items()) if not other.gone]
+        count = 1 + len(present)
         try:
-            for other in self._others:
-                other.left = list(numbers[other.rank :: count])
+            for place, other in enumerate(present, 1):
+                other.left = list(numbers[place::count])
                 other.idle = False
                 with contextlib.suppress(OSError):  # its end is noticed where it is read
                     other.link.send({"event": "run", "rows": other.left})
             whole = self._own.run(numbers[0::count])
             if not whole and self._on_failure == FAIL_FAST:
                 raise _StoppedError
-            while not all(other.idle or other.gone for other in self._others):
+            while not all(other.idle or other.gone for other in present):
                 self._serve(None)
         except _StoppedError:
             self._own.kill()
@@ -260,31 +261,32 @@ class _Follower:
         own.beside[link.fileno()] = self._hear
 
     def work(self, rank: int) -> None:
-        """Get ready, and do rows as long as some are dealt out."""
+        """Get ready, and do rows as long as some are dealt out.
+
+        Raises:
+            _StoppedError: when rank 0 wants no more amid the work, or went away.
+        """
         self._link.send({"event": "hello", "rank": rank})
         try:
             self._own.plan(self._link.send)
-            while True:
-                whole = self._own.run(self._next()["rows"])
+            while (event := self._next()) is not None:
+                whole = self._own.run(event["rows"])
                 self._link.send({"event": "idle", "whole": whole})
         except RunEndedError as end:
-            self._tell_end(end)
-        except _StoppedError:
-            if not self.done:
-                raise
-            self._own.close()
-
-    def _tell_end(self, end: RunEndedError) -> None:
-        self._link.send(
-            {"event": "end", "status": end.status, "code": end.exit_code, "reason": end.reason}
-        )
-        self._own.close()
-        while True:
+            said = {"status": end.status, "code": end.exit_code, "reason": end.reason}
+            self._link.send({"event": "end", **said})
             self._next()
+        self._own.close()
 
-    def _next(self) -> Event:
+    def _next(self) -> Event | None:
+        """Wait for what rank 0 says next; None when it is done."""
         while not self._waiting:
-            self._hear()
+            try:
+                self._hear()
+            except _StoppedError:
+                if self.done:
+                    return None
+                raise
         return self._waiting.pop(0)
 
     def _hear(self) -> None:
