@@ -121,6 +121,7 @@ def _describe(receipt: Receipt) -> str:
         *(f"  caveat      {_indented(caveat)}" for caveat in receipt.caveats),
         f"  accepts     {_indented(receipt.input_domain)}",
         f"  guarantees  {_indented('; '.join(receipt.guarantees) or 'its contract alone')}",
+        f"  plan hash   {receipt.plan_hash}",
     ]
     for number, other in enumerate(receipt.excluded):
         heading = "passed over" if number == 0 else ""

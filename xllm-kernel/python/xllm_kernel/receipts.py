@@ -1,13 +1,20 @@
-"""Receipts: which implementation each operation got, and why every other one was passed over."""
+"""Receipts: which implementation each operation got, and why every other one was passed over.
+
+A receipt's hash tells whether two processes got the same; it covers what was chosen, nothing else.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import sys
 from dataclasses import asdict, dataclass
 from types import BuiltinFunctionType
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.registry import KernelRegistry, PreparedKernel
+from xllm_kernel.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,8 @@ class Receipt:
         entry: what the bound callable is.
         generation: number of the publication.
         excluded: every other candidate.
+        plan_hash: SHA-256 of the choice: contract, declaration, binaries, entry and versions. Equal
+            in processes that compute with the same code and settings, so that they can compare.
     """
 
     operation: str
@@ -60,6 +69,7 @@ class Receipt:
     entry: str
     generation: int
     excluded: tuple[Excluded, ...]
+    plan_hash: str
 
     @classmethod
     def of(cls, plan: PreparedKernel) -> Receipt:
@@ -80,6 +90,7 @@ class Receipt:
             entry=_entry(plan.function),
             generation=plan.generation,
             excluded=tuple(_excluded(name, reason) for name, reason in plan.excluded),
+            plan_hash=_plan_hash(plan),
         )
 
     def as_dict(self) -> dict[str, object]:
@@ -100,6 +111,31 @@ def receipts() -> dict[str, Receipt]:
             "xllm_kernel.initialize(device=...)"
         )
     return {operation: Receipt.of(plan) for operation, plan in published.items()}
+
+
+def _plan_hash(plan: PreparedKernel) -> str:
+    """Hash what was chosen.
+
+    Left out is what differs between processes that chose alike: the generation, and the candidates
+    that were passed over. Threads are a matter of the process, and of no plan.
+    """
+    spec = plan.spec
+    frameworks = {name: sys.modules.get(name) for name in ("torch", "torch_npu")}
+    chosen = {
+        "name": spec.name,
+        "contract": asdict(spec.contract),
+        "device": spec.device,
+        "execution_modes": spec.execution_modes,
+        "input_domain": spec.input_domain,
+        "guarantees": spec.guarantees,
+        "build": spec.build,
+        "caveats": spec.caveats,
+        "entry": _entry(plan.function),
+        "xllm_kernel": __version__,
+        "python": sys.version_info[:2],
+        **{name: str(getattr(m, "__version__", None)) for name, m in frameworks.items()},
+    }
+    return hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()
 
 
 def _excluded(name: str, reason: str) -> Excluded:

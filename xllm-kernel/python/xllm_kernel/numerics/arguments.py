@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics import catalog
+from xllm_kernel.numerics import catalog, following
 from xllm_kernel.numerics.suite import OperationSuite
 
 AddOptions = Callable[[argparse.ArgumentParser], None]
@@ -33,6 +33,9 @@ class Request:
         output: path of the JSON report, or None for none.
         options: all parsed options; the suite and the command read their own.
         arguments: the command line's, as given.
+        cases: identifiers of the cases and guarantees to run; empty for all.
+        on_failure: ``following.FAIL_FAST``, ``following.KEEP_GOING``, or None for neither.
+        listing: whether to print the cases' identifiers instead of running them.
     """
 
     kind: str
@@ -46,6 +49,9 @@ class Request:
     output: Path | None
     options: argparse.Namespace
     arguments: tuple[str, ...]
+    cases: tuple[str, ...] = ()
+    on_failure: str | None = None
+    listing: bool = False
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -94,7 +100,7 @@ def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None)
     args = parser.parse_args(argv)
     if suite is None:
         parser.error(f"--operation is required; one of {', '.join(sorted(suites))}")
-    if args.implementation is None:
+    if args.implementation is None and not args.list:
         known = ", ".join(suite.implementations)
         parser.error(f"--implementation is required for {suite.operation}; one of {known}")
     if args.output is not None and args.output.suffix == ".md":
@@ -104,13 +110,16 @@ def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None)
         suite=suite,
         device=args.device,
         mode=args.mode,
-        implementation=args.implementation,
+        implementation=args.implementation or "",
         warmup=args.warmup,
         threads=args.threads,
         revision=args.revision,
         output=args.output,
         options=args,
         arguments=tuple(argv),
+        cases=tuple(args.case),
+        on_failure=args.on_failure,
+        listing=args.list,
     )
 
 
@@ -153,6 +162,35 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="PATH",
         help="JSON report; a Markdown one is written beside it",
+    )
+    _add_parts(parser.add_argument_group("parts of a run"))
+
+
+def _add_parts(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--case",
+        nargs="+",
+        default=[],
+        metavar="ID",
+        help="run these cases alone, or guarantees as OPERATION/NAME",
+    )
+    group.add_argument(
+        "--list", action="store_true", help="print the identifiers of the cases and run none"
+    )
+    either = group.add_mutually_exclusive_group()
+    either.add_argument(
+        "--fail-fast",
+        dest="on_failure",
+        action="store_const",
+        const=following.FAIL_FAST,
+        help="stop after the first case that does not pass",
+    )
+    either.add_argument(
+        "--keep-going",
+        dest="on_failure",
+        action="store_const",
+        const=following.KEEP_GOING,
+        help="go on, in a new process, where an error may have spoiled device or graphs too",
     )
 
 

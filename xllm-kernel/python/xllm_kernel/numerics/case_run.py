@@ -265,6 +265,7 @@ def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgume
     """
     watched = _Watched(function)
     stage = f"validate {phase}"
+    row.enter(stage)
     begin = time.perf_counter()
     try:
         result = prepared.validate(watched)
@@ -295,6 +296,7 @@ def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None
         key: its key among the durations.
         crashed: whether what raises here is the implementation rather than the suite.
     """
+    row.enter(stage)
     begin = time.perf_counter()
     try:
         yield

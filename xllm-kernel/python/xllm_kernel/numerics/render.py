@@ -54,7 +54,9 @@ def terminal(report: Report, columns: Columns) -> str:
     lines = [f"{title(report)}  ({_where(report)})"]
     if any(row.status != "not_run" for row in report.rows):
         lines += ["", *_aligned(_cells(report, columns)), ""]
-    lines += [f"  {name}: {reason}" for name, reason in _reasons(report)]
+    for name, reason, again in _reasons(report):
+        lines += [f"  {name}: {reason}", *([] if again is None else [f"    reproduce: {again}"])]
+    lines += [f"  {sentence}" for sentence in _processes(report)]
     lines.append(verdict(report))
     if report.reason and not _reasons(report):
         lines.append(f"  {report.reason}")
@@ -87,7 +89,12 @@ def markdown(report: Report, columns: Columns) -> str:
     reasons = _reasons(report)
     if reasons:
         lines += ["", "## Reasons", ""]
-        lines += [f"- `{name}`: {_escape(reason)}" for name, reason in reasons]
+        for name, reason, again in reasons:
+            lines.append(f"- `{name}`: {_escape(reason)}")
+            lines += [] if again is None else ["", "  ```sh", f"  {again}", "  ```"]
+    processes = _processes(report)
+    if processes:
+        lines += ["", "## Processes", "", *(f"- {_escape(sentence)}" for sentence in processes)]
     if report.receipt is not None:
         built = [f"- {_escape(fact)}" for fact in report.receipt["build"]]
         lines += ["", "## Built as", "", *(built or ["nothing of ours was built"])]
@@ -145,8 +152,34 @@ def _notices(report: Report) -> list[str]:
     return [*([] if notice is None else [notice]), *caveats]
 
 
-def _reasons(report: Report) -> list[tuple[str, str]]:
-    return [(r.case_id, f"{r.stage}: {r.reason}") for r in report.rows if r.reason]
+def _reasons(report: Report) -> list[tuple[str, str, str | None]]:
+    """Return case, reason and the command that runs it again, of every row that has a reason."""
+    return [
+        (
+            row.case_id,
+            row.reason if row.stage is None else f"{row.stage}: {row.reason}",
+            report.reproduction(row),
+        )
+        for row in report.rows
+        if row.reason
+    ]
+
+
+def _processes(report: Report) -> list[str]:
+    """Return a sentence for each process that did not end by itself, and how it went on."""
+    known = report.processes
+    sentences = [
+        f"at {death['case_id'] or 'no case'}, step '{death['stage']}': {death['ending']}"
+        + _of_rank(report, death["rank"])
+        for death in known.deaths
+    ]
+    if known.restarts:
+        sentences.append(f"processes started again to go on: {known.restarts}")
+    return sentences + [f"rank {rank} went away" for rank in known.lost]
+
+
+def _of_rank(report: Report, rank: int) -> str:
+    return f" (rank {rank})" if report.ranks > 1 else ""
 
 
 def _aligned(cells: Sequence[Sequence[str]]) -> list[str]:

@@ -12,14 +12,16 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import xllm_kernel
+from xllm_kernel.numerics import reproduce
 from xllm_kernel.numerics.arguments import Request
+from xllm_kernel.numerics.following import BAD
 from xllm_kernel.platforms.evidence import disclaimer
 
 SCHEMA_VERSION = 1
@@ -42,6 +44,10 @@ class Row:
         durations: seconds by step: ``preparation_s``, ``validation_s``, ``warmup_s`` ...
         timings: statistics by column, in a benchmark only.
         traceback: of the exception that ended the case.
+        crashed: whether the implementation raised, or its process died.
+        stderr: the last that a process which died wrote.
+        rank: which rank ran the case, where several share a run.
+        watch: is told of each step that begins; not part of the row.
     """
 
     case_id: str
@@ -55,6 +61,24 @@ class Row:
     durations: dict[str, float] = field(default_factory=dict)
     timings: Mapping[str, Any] | None = None
     traceback: str | None = None
+    crashed: bool = False
+    stderr: str | None = None
+    rank: int | None = None
+    watch: Callable[[str], None] | None = None
+
+    def enter(self, stage: str) -> None:
+        """Say that a step begins, before anything of it can fail."""
+        if self.watch is not None:
+            self.watch(stage)
+
+    def results(self) -> dict[str, Any]:
+        """Return what running the case filled in, for another process to take."""
+        return {name: getattr(self, name) for name in _RESULTS}
+
+    def take(self, results: Mapping[str, Any]) -> None:
+        """Fill in what another process found out."""
+        for name in _RESULTS:
+            setattr(self, name, results[name])
 
     def add_duration(self, step: str, seconds: float) -> None:
         """Add to the time spent in a step."""
@@ -63,6 +87,29 @@ class Row:
     def end(self, status: str, stage: str, reason: str) -> None:
         """Record how the case ended."""
         self.status, self.stage, self.reason = status, stage, reason
+
+
+_RESULTS = (
+    *("status", "stage", "reason", "metadata", "validation", "durations", "timings", "traceback"),
+    *("crashed", "stderr"),
+)
+
+
+@dataclass(slots=True)
+class Processes:
+    """What became of the processes that ran the cases.
+
+    Attributes:
+        isolated: whether cases ran in a process of their own; None before they did.
+        restarts: how often another process was started to go on.
+        deaths: of each process that did not end by itself: rank, case, step and how.
+        lost: ranks that went away before their rows were done.
+    """
+
+    isolated: bool | None = None
+    restarts: int = 0
+    deaths: list[dict[str, Any]] = field(default_factory=list)
+    lost: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -79,6 +126,8 @@ class Report:
     receipt: Mapping[str, Any] | None = None
     preparation_s: float | None = None
     rows: list[Row] = field(default_factory=list)
+    ranks: int = 1
+    processes: Processes = field(default_factory=Processes)
     started: str = field(default_factory=lambda: _now())
     _begin: float = field(default_factory=time.monotonic)
 
@@ -124,6 +173,8 @@ class Report:
             "settings": self.settings,
             "environment": self.environment,
             "receipt": self.receipt,
+            "ranks": self.ranks,
+            "processes": asdict(self.processes),
             "coverage": self.coverage(),
             "preparation_s": self.preparation_s,
             "warmup_s": self._total("warmup_s"),
@@ -143,6 +194,10 @@ class Report:
         replace_text(path, text + "\n")
         replace_text(path.with_suffix(".md"), markdown)
 
+    def reproduction(self, row: Row) -> str | None:
+        """Return the command that runs a failing row alone, or None for a row that did not fail."""
+        return reproduce.line(self.request, row.case_id) if row.status in BAD else None
+
     def _row(self, row: Row) -> dict[str, Any]:
         line = {
             "operation": self.request.suite.operation,
@@ -157,6 +212,10 @@ class Report:
             "validation": row.validation,
             "durations": row.durations,
             "traceback": row.traceback,
+            "crashed": row.crashed,
+            "stderr": row.stderr,
+            "rank": row.rank,
+            "reproduce": self.reproduction(row),
         }
         if self.request.kind == "benchmark":
             line |= _timings(row)
@@ -183,16 +242,21 @@ def _samples_alone(timings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def json_value(value: object) -> Any:
-    """Return a value that JSON can hold: nonfinite floats and unknown objects become strings."""
+def json_value(value: object, nonfinite: Callable[[float], object] = str) -> Any:
+    """Return a value that JSON can hold: nonfinite floats and unknown objects become strings.
+
+    Args:
+        value: anything.
+        nonfinite: what becomes of a float that JSON has no number for.
+    """
     if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
+        return value if math.isfinite(value) else nonfinite(value)
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, Mapping):
-        return {str(key): json_value(item) for key, item in value.items()}
+        return {str(key): json_value(item, nonfinite) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [json_value(item) for item in value]
+        return [json_value(item, nonfinite) for item in value]
     return str(value)
 
 

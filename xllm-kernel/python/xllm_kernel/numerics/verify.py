@@ -5,35 +5,31 @@ Knows neither operators nor devices nor modes: suites judge, platforms capture a
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
-import time
-import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
-from xllm_kernel.numerics import guarantee_rows, render
+from xllm_kernel.errors import ConfigurationError, KernelError
+from xllm_kernel.numerics import ranks, render, shards
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
-from xllm_kernel.numerics.integrity import Seal
+from xllm_kernel.numerics.case_run import Stage
+from xllm_kernel.numerics.crew import Crew, InProcess, make_crew
+from xllm_kernel.numerics.following import BAD
 from xllm_kernel.numerics.report import Report, Row
-from xllm_kernel.numerics.suite import KernelCase
-from xllm_kernel.platforms import Platform, get_platform
-from xllm_kernel.receipts import Receipt
-from xllm_kernel.registry import PreparedKernel
-
-EXIT_PASSED = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2
-EXIT_COULD_NOT_RUN = 3
-EXIT_CRASHED = 4
-EXIT_INTERRUPTED = 130
-
-# After these, a graph or the device itself may be unusable, as after any error on a device that
-# does not recover: later cases would only echo the fault.
-_LAST_STAGES = ("capture", "replay")
+from xllm_kernel.numerics.wire import Event
+from xllm_kernel.numerics.worker import (
+    EXIT_COULD_NOT_RUN,
+    EXIT_CRASHED,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_PASSED,
+    EXIT_USAGE,
+    RunEndedError,
+    chosen_cases,
+)
 
 
 def run(
@@ -50,27 +46,207 @@ def run(
     Returns:
         The process's exit code.
     """
-    report = Report(request, dict(settings))
+    if request.listing:
+        return _list(request)
+    try:
+        place = ranks.place()
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return EXIT_USAGE
+    with _terminated_as_interrupted():
+        if place is not None and place.rank > 0:
+            return shards.follow(place, make_crew(request, stage, place.local_rank))
+        keeper = _Keeper(Report(request, dict(settings)), columns)
+        if place is not None:
+            keeper.report.ranks = place.count
+        return _owned(keeper, place, stage)
+
+
+def _owned(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> int:
+    """Run as the process that owns the report."""
+    report, request = keeper.report, keeper.report.request
     try:
         # A report of an earlier run must not be taken for this one's, should this one be killed.
-        report.write(render.markdown(report, columns))
+        keeper.write()
     except OSError as error:
         print(f"--output: {request.output} cannot be written: {error}", file=sys.stderr)
         return EXIT_USAGE
-    previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        execute(request, report, columns, stage)
+        _execute(keeper, place, stage)
     except KeyboardInterrupt:
-        report.finish("error", EXIT_INTERRUPTED, "interrupted")
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+        report.finish(*_interrupted(report))
     try:
-        report.write(render.markdown(report, columns))
+        keeper.write()
     except OSError as error:
         print(f"--output: {request.output} can no longer be written: {error}", file=sys.stderr)
         return EXIT_COULD_NOT_RUN
-    _print(render.terminal(report, columns))
+    _print(render.terminal(report, keeper.columns))
     return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
+
+
+def _execute(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> None:
+    """Run every row and record the verdict; only an interrupt gets out."""
+    report, request = keeper.report, keeper.report.request
+    try:
+        crew = make_crew(request, stage, 0 if place is None else place.local_rank)
+        report.processes.isolated = not isinstance(crew, InProcess)
+        if place is not None:
+            crew = shards.Ranks(place, crew, request.on_failure)
+        with _closed(crew):
+            crew.plan(keeper.take)
+            keeper.write()
+            _run_rows(keeper, crew)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (reported; the report must be complete)
+        end = RunEndedError.of(error)
+        report.finish(end.status, end.exit_code, end.reason)
+    else:
+        report.finish(*_verdict(report))
+
+
+@contextlib.contextmanager
+def _closed(crew: Crew) -> Iterator[None]:
+    """End a crew in the end: in order, but at once where the run is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        crew.kill()
+        raise
+    except BaseException:
+        crew.close()
+        raise
+    try:
+        crew.close()
+    except KeyboardInterrupt:
+        crew.kill()
+        raise
+
+
+def _run_rows(keeper: _Keeper, crew: Crew) -> None:
+    """Run the cases, and where one passed, or guarantees alone are asked for, the guarantees."""
+    report, request = keeper.report, keeper.report.request
+    count = len(report.rows)
+    with keeper.progress(count):
+        whole = crew.run(range(count))
+    only_guarantees = request.cases and not count
+    if not whole or not (report.coverage()["passed"] or only_guarantees):
+        return
+    report.rows += keeper.guarantees
+    with keeper.progress(len(keeper.guarantees)):
+        crew.run(range(count, len(report.rows)))
+
+
+class _Keeper:
+    """Keeps the report: takes in what is told, and writes it after each row."""
+
+    def __init__(self, report: Report, columns: render.Columns) -> None:
+        self.report, self.columns = report, columns
+        self.guarantees: list[Row] = []
+        self._progress = render.Progress(0, sys.stderr)
+
+    def write(self) -> None:
+        """Write the report as it is now."""
+        self.report.write(render.markdown(self.report, self.columns))
+
+    @contextlib.contextmanager
+    def progress(self, total: int) -> Iterator[None]:
+        """Show progress over so many rows."""
+        self._progress = render.Progress(total, sys.stderr)
+        try:
+            yield
+        finally:
+            self._progress.clear()
+
+    def take(self, event: Event) -> None:
+        """Take in what was told."""
+        report, kind = self.report, event["event"]
+        rank = event.get("rank", 0)
+        if kind == "facts" and rank == 0:
+            self._take_facts(event)
+        elif kind == "start":
+            self._progress.show(report.rows[event["row"]].case_id)
+        elif kind == "row":
+            row = report.rows[event["row"]]
+            row.take(event["results"])
+            row.rank = rank if report.ranks > 1 else None
+            self._progress.clear()
+            self.write()
+        elif kind == "restart":
+            report.processes.restarts += 1
+        elif kind == "death":
+            number = event["row"]
+            case = None if number is None else report.rows[number].case_id
+            report.processes.deaths.append(
+                {"rank": rank, "case_id": case, "stage": event["stage"], "ending": event["ending"]}
+            )
+        elif kind == "lost":
+            self._lose(rank, event["rows"])
+
+    def _take_facts(self, event: Event) -> None:
+        report = self.report
+        report.evidence = event.get("evidence", report.evidence)
+        report.environment.update(event.get("environment", {}))
+        report.receipt = event.get("receipt", report.receipt)
+        report.preparation_s = event.get("preparation_s", report.preparation_s)
+        report.rows += [Row(**row) for row in event.get("cases", ())]
+        self.guarantees += [Row(**row) for row in event.get("guarantees", ())]
+
+    def _lose(self, rank: int, numbers: list[int]) -> None:
+        """Give the rows that a rank took with it their reason; it was at the first of them."""
+        for number in numbers:
+            row = self.report.rows[number]
+            row.rank = rank
+            row.reason = (
+                f"rank {rank} went away {'at' if number == numbers[0] else 'before'} this case"
+            )
+        self.report.processes.lost.append(rank)
+        self.write()
+
+
+def _verdict(report: Report) -> tuple[str, int, str | None]:
+    """Return status, exit code and reason of a run whose rows are done."""
+    bad = [r for r in report.rows if r.status in BAD]
+    first = next((r for r in bad if r.status == "error"), bad[0] if bad else None)
+    reason = None if first is None else f"{first.case_id}: {first.stage}: {first.reason}"
+    if any(row.crashed for row in bad):
+        return "error", EXIT_CRASHED, reason
+    deaths = report.processes.deaths
+    if deaths:
+        return "error", EXIT_CRASHED, f"after the last case, {deaths[0]['ending']}"
+    if report.processes.lost:
+        return "error", EXIT_COULD_NOT_RUN, _lost(report)
+    if first is not None:
+        failed = first.status == "failed"
+        status, code = ("failed", EXIT_FAILED) if failed else ("error", EXIT_COULD_NOT_RUN)
+        return status, code, reason
+    if report.coverage()["passed"] == 0:
+        return "not_run", EXIT_COULD_NOT_RUN, "no case ran, so nothing was shown"
+    return "passed", EXIT_PASSED, None
+
+
+def _interrupted(report: Report) -> tuple[str, int, str]:
+    """Return status, exit code and reason of a run that was interrupted.
+
+    A launcher ends the ranks that are left when one goes away: that is then the reason.
+    """
+    if report.processes.lost:
+        return "error", EXIT_COULD_NOT_RUN, f"{_lost(report)}; this rank was then interrupted"
+    return "error", EXIT_INTERRUPTED, "interrupted"
+
+
+def _lost(report: Report) -> str:
+    return "; ".join(f"rank {rank} went away" for rank in report.processes.lost)
+
+
+def _list(request: Request) -> int:
+    """Print the identifiers of the cases that would run."""
+    try:
+        cases = chosen_cases(request)
+    except KernelError as error:
+        print(error, file=sys.stderr)
+        return RunEndedError.of(error).exit_code
+    for case in cases:
+        print(case.case_id)
+    return EXIT_PASSED
 
 
 def _print(text: str) -> None:
@@ -79,126 +255,13 @@ def _print(text: str) -> None:
     print(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def execute(request: Request, report: Report, columns: render.Columns, stage: Stage | None) -> None:
-    """Run every case and record the verdict; only an interrupt gets out."""
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    previous = signal.signal(signal.SIGTERM, _interrupt)
     try:
-        crashed = _execute(request, report, columns, stage)
-    except DependencyAbsentError as error:
-        report.finish("error", EXIT_COULD_NOT_RUN, str(error))
-    except ConfigurationError as error:
-        report.finish("error", EXIT_USAGE, str(error))
-    except RefusedError as error:
-        report.finish("not_run", EXIT_COULD_NOT_RUN, str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (reported; the report must be complete)
-        traceback.print_exc()
-        report.finish("error", EXIT_COULD_NOT_RUN, f"{type(error).__name__}: {error}")
-    else:
-        report.finish(*_verdict(report, crashed))
-
-
-def _execute(
-    request: Request, report: Report, columns: render.Columns, stage: Stage | None
-) -> bool:
-    """Run every case; return whether the implementation raised in one."""
-    suite = request.suite
-    platform = _platform(request)
-    platform.require()
-    report.evidence = platform.evidence
-    cases = list(suite.cases(request.options))
-    _check_unique(cases)
-    report.rows = [Row(c.case_id, c.parameters, report.evidence) for c in cases]
-    if request.threads is not None:
-        _set_threads(request.threads)
-    report.environment.update(platform.environment())
-    seal = Seal()  # before anything of the implementation is loaded
-    begin = time.perf_counter()
-    plan = suite.prepare(request.device, request.mode, request.implementation)
-    report.preparation_s = time.perf_counter() - begin
-    _check_plan(request, plan)
-    report.receipt = Receipt.of(plan).as_dict()
-    report.write(render.markdown(report, columns))
-    runner = CaseRun(platform, plan, request.mode, request.warmup, stage, seal)
-    progress = render.Progress(len(cases), sys.stderr)
-    crashed = False
-    for case, row in zip(cases, report.rows, strict=True):
-        progress.show(row.case_id)
-        try:
-            runner.run(case, row)
-        except CaseEndedError as end:
-            crashed |= end.crashed
-            if end.stage in _LAST_STAGES or (end.status == "error" and not platform.recovers):
-                break
-        finally:
-            progress.clear()
-            report.write(render.markdown(report, columns))
-    if stage is None and report.coverage()["passed"]:
-        crashed |= _try_guarantees(request, report, columns, plan)
-    return crashed
-
-
-def _try_guarantees(
-    request: Request, report: Report, columns: render.Columns, plan: PreparedKernel
-) -> bool:
-    """Add a row for each stated guarantee; return whether the implementation raised in one."""
-    added = guarantee_rows.rows(request, plan, report.evidence)
-    report.rows += added
-    progress = render.Progress(len(added), sys.stderr)
-    crashed = False
-    for row in added:
-        progress.show(row.case_id)
-        crashed |= guarantee_rows.fill_in(row, request, plan)
-        progress.clear()
-        report.write(render.markdown(report, columns))
-    return crashed
-
-
-def _verdict(report: Report, crashed: bool) -> tuple[str, int, str | None]:
-    counts = report.coverage()
-    bad = [r for r in report.rows if r.status in ("error", "failed")]
-    if bad:
-        first = next((r for r in bad if r.status == "error"), bad[0])
-        reason = f"{first.case_id}: {first.stage}: {first.reason}"
-        if first.status == "error":
-            return "error", EXIT_CRASHED if crashed else EXIT_COULD_NOT_RUN, reason
-        return "failed", EXIT_FAILED, reason
-    if counts["passed"] == 0:
-        return "not_run", EXIT_COULD_NOT_RUN, "no case ran, so nothing was shown"
-    return "passed", EXIT_PASSED, None
-
-
-def _platform(request: Request) -> Platform:
-    platform = get_platform(request.device)
-    if request.mode not in platform.execution_modes:
-        raise ConfigurationError(
-            f"--mode: must be one of {', '.join(platform.execution_modes)} on device "
-            f"'{request.device}', got {request.mode!r}"
-        )
-    return platform
-
-
-def _check_plan(request: Request, plan: PreparedKernel) -> None:
-    asked = (request.suite.operation, request.implementation)
-    got = (plan.spec.contract.operation, plan.spec.name)
-    if got != asked:
-        raise ConfigurationError(
-            f"{asked[0]}: '{asked[1]}' was requested, but the suite prepared {got[1]} of {got[0]}"
-        )
-
-
-def _check_unique(cases: Sequence[KernelCase]) -> None:
-    seen: set[str] = set()
-    for case in cases:
-        if case.case_id in seen:
-            raise ConfigurationError(
-                f"{case.case_id}: each case must occur once; remove the repeated option value"
-            )
-        seen.add(case.case_id)
-
-
-def _set_threads(threads: int) -> None:
-    import torch
-
-    torch.set_num_threads(threads)
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _interrupt(signum: int, frame: FrameType | None) -> None:

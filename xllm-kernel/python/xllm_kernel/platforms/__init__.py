@@ -37,6 +37,16 @@ class Platform(Protocol):
     def require(self) -> None:
         """Raise DependencyAbsentError, naming what is missing, where the device cannot be used."""
 
+    def use(self, number: int) -> None:
+        """Work on one of several devices from now on; known once ``require`` has passed.
+
+        Args:
+            number: of this process among those that share the machine's devices, 0 first.
+
+        Raises:
+            ConfigurationError: where there are fewer devices.
+        """
+
     @property
     def evidence(self) -> str:
         """How results on this device are obtained; known once ``require`` has passed."""

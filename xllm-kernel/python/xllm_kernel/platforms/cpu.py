@@ -34,6 +34,9 @@ class CpuPlatform:
                 "PyTorch"
             )
 
+    def use(self, number: int) -> None:
+        """Share the processor with whatever else runs."""
+
     def synchronize(self) -> None:
         """Return at once: a call on the processor is complete when it returns."""
 

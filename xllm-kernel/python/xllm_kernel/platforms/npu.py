@@ -9,7 +9,12 @@ from contextlib import AbstractContextManager
 from itertools import repeat
 from typing import Any
 
-from xllm_kernel.errors import DependencyAbsentError, DependencyBrokenError, describe
+from xllm_kernel.errors import (
+    ConfigurationError,
+    DependencyAbsentError,
+    DependencyBrokenError,
+    describe,
+)
 from xllm_kernel.platforms import ascend
 from xllm_kernel.platforms.captured import Captured, eager
 from xllm_kernel.platforms.evidence import SIMULATED
@@ -55,6 +60,23 @@ class NpuPlatform:
                 f"raised {describe(error)}; repair the installation"
             ) from error
         _require_device(npu)
+
+    def use(self, number: int) -> None:
+        """Make a visible device the current one; the first process keeps the host's choice.
+
+        Raises:
+            ConfigurationError: where fewer are visible.
+        """
+        if number == 0:
+            return
+        count = _npu().device_count()
+        if number >= count:
+            raise ConfigurationError(
+                f"platform npu: each process needs a device of its own, number {number} was asked "
+                f"for and {count} are visible; start fewer processes, or see "
+                "ASCEND_RT_VISIBLE_DEVICES"
+            )
+        _npu().set_device(number)
 
     @property
     def evidence(self) -> str:
