@@ -5,6 +5,7 @@ Knows no operator: a case's own word on its arguments and results says where a f
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import math
 import os
@@ -196,6 +197,7 @@ class FaultRun:
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
+            faulthandler.disable()  # to die is no news here
             os.close(reader)
             killed = self._try(fault)
             word = None if killed is None else [killed.by, killed.check, killed.reason]
