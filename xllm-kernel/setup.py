@@ -401,7 +401,7 @@ setup(
     package_dir={"": "python"},
     # The build's own folder is never a package of the sources.
     packages=find_packages("python", include=["xllm_kernel*"], exclude=["xllm_kernel._build*"]),
-    package_data={"xllm_kernel": ["py.typed"]},
+    package_data={"xllm_kernel": ["py.typed"], "xllm_kernel.numerics": ["activations.safetensors"]},
     ext_modules=[
         Extension(f"xllm_kernel._build.{OPTIONS[name].marker}", sources=[]) for name in options
     ],

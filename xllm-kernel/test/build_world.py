@@ -101,12 +101,12 @@ def unpack(wheel: Path, to: Path) -> Path:
 
 
 def package_files() -> set[str]:
-    """Return what a pure wheel must hold: every module of the sources and the typing marker."""
+    """Return what a pure wheel must hold: every module, the typing marker, recorded rows."""
     root = PACKAGE_ROOT / "python"
     modules = {
         p.relative_to(root).as_posix() for p in root.rglob("*.py") if "_build" not in p.parts
     }
-    return modules | {"xllm_kernel/py.typed"}
+    return modules | {"xllm_kernel/py.typed", "xllm_kernel/numerics/activations.safetensors"}
 
 
 def run_outside(

@@ -134,9 +134,12 @@ def _integer(text: str, least: int) -> int:
 
 
 def _parser(kind: str, add_help: bool) -> argparse.ArgumentParser:
-    return argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         prog=f"python -m xllm_kernel.{kind}", add_help=add_help, allow_abbrev=False
     )
+    # A suite may offer a command what another has no use for.
+    parser.set_defaults(kind=kind)
+    return parser
 
 
 def _add_choice(parser: argparse.ArgumentParser, suites: Mapping[str, OperationSuite]) -> None:

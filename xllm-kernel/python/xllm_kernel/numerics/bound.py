@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from xllm_kernel.numerics.memory import DENSE, Layout, place
+from xllm_kernel.numerics.memory import DENSE, Layout, place, write
 from xllm_kernel.numerics.suite import PreparedCase, Reset, ZeroArgument
 from xllm_kernel.registry import PreparedKernel
 
@@ -82,7 +82,7 @@ class _Bound:
         self._guard.restore()
         for name, value in made.items():
             if _is_tensor(value):
-                self.arguments[name].copy_(value)
+                write(self.arguments[name], value)
         self._watch(made, self._expect(number, made) if known is None else known[1])
 
     def judge(self, function: ZeroArgument) -> dict[str, Any]:

@@ -9,14 +9,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_family import (
-    FamilyCase,
-    FamilySuite,
-    expect_norm,
-    expect_sum,
-    float32,
-    part,
-)
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, expect_sum, float32
+from xllm_kernel.numerics.rms_norm_family import FamilySuite, part
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import mmap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,20 @@ _CANARY_BYTES = 512
 _guarded_side: str | None = None
 
 
+class Form(Enum):
+    """Which neighbours a tensor's elements have in memory.
+
+    Attributes:
+        ROWS: those along the last dimension.
+        COLUMNS: those along the last but one, as in a transposed tensor.
+        REPEATED: those along the last; every row is the same memory, as in an expanded tensor.
+    """
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+    REPEATED = "repeated"
+
+
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How a tensor's rows lie in memory.
@@ -37,23 +52,27 @@ class Layout:
         offset: elements that the rows are moved away from where an allocator would put them, or
             from the guarded end of their memory: its address is then aligned to one element only.
         gap: elements between the end of each row and the start of the next.
+        block_gap: elements more between the blocks of rows that the last but two dimension counts.
+        form: which elements are neighbours.
     """
 
     offset: int = 0
     gap: int = 0
+    block_gap: int = 0
+    form: Form = Form.ROWS
 
     def strides(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the strides, in elements, of a tensor that lies so."""
-        steps: list[int] = []
-        for axis in reversed(range(len(shape))):
-            behind = len(shape) - 1 - axis
-            if behind == 0:
-                steps.insert(0, 1)
-            elif behind == 1:
-                steps.insert(0, shape[-1] + self.gap)
-            else:
-                steps.insert(0, steps[0] * shape[axis + 1])
-        return tuple(steps)
+        axes = list(reversed(range(len(shape))))  # from neighbours to those furthest apart
+        if self.form is Form.REPEATED:
+            return (*[0] * len(axes[1:]), *[1] * len(axes[:1]))
+        if self.form is Form.COLUMNS:
+            axes[:2] = reversed(axes[:2])
+        steps, step = dict.fromkeys(axes, 1), 1
+        for axis, more in zip(axes, (self.gap, self.block_gap, *[0] * len(axes)), strict=False):
+            steps[axis] = step
+            step = step * max(1, shape[axis]) + more
+        return tuple(steps[axis] for axis in range(len(shape)))
 
 
 DENSE = Layout()
@@ -91,7 +110,25 @@ def place(tensor: torch.Tensor, device: str, layout: Layout = DENSE) -> torch.Te
     region, start = _region(span, away, device)
     storage = torch.empty(0, dtype=tensor.dtype, device=device)
     storage.set_(region.untyped_storage(), start // tensor.element_size(), shape, strides)
-    return storage.copy_(tensor)
+    write(storage, tensor)
+    return storage
+
+
+def write(view: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values into a view; where its rows are one memory, the first of them, as all are alike.
+
+    Args:
+        view: on any device.
+        values: of the same shape.
+    """
+    first = once(view.shape, view.stride())
+    view[first].copy_(values[first])
+
+
+def once(shape: Sequence[int], strides: Sequence[int]) -> tuple[slice, ...]:
+    """Return the index of a tensor's elements that names each place in memory no more than once."""
+    pairs = zip(shape, strides, strict=True)
+    return tuple(slice(0, 1) if step == 0 and extent > 1 else slice(None) for extent, step in pairs)
 
 
 def poisoned(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:

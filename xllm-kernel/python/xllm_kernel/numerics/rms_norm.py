@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_family import FamilyCase, FamilySuite, expect_norm, float32
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32
+from xllm_kernel.numerics.rms_norm_family import FamilySuite
 
 if TYPE_CHECKING:
     import torch

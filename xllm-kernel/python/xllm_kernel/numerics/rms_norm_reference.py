@@ -172,29 +172,31 @@ def earned(
         true: ``reference`` of them.
         checked: ``defined_rows`` of them.
     """
-    import torch
-
     scale = error_scale(weight)
     own = [
         summarize(baseline(input, weight, eps, order), true, scale, checked)
         for order in (lane_sum, library_sum)
     ]
     others = redraws(input)
-    if others is None:
-        return earn(FACTOR, own)
-    result = torch.cat(
-        [
-            baseline(others[::2], weight, eps, lane_sum),
-            baseline(others[1::2], weight, eps, library_sum),
-        ]
-    )
-    others = torch.cat([others[::2], others[1::2]])
-    wanted = reference(others, weight, eps)
-    errors = ulp_error(result.double(), wanted, scale, format_of(input.dtype))
-    defined = defined_rows(others, eps)
-    if defined is not None:
-        errors = errors.where(defined, 0.0)
-    return earn(FACTOR, own, errors.flatten(1))
+    return earn(FACTOR, own, None if others is None else _errors_of(others, weight, eps, scale))
+
+
+def _errors_of(
+    others: torch.Tensor, weight: torch.Tensor, eps: float, scale: torch.Tensor
+) -> torch.Tensor:
+    """Return the baseline's errors in ULP on redraws, ``[draws, elements]``; half by each order."""
+    import torch
+
+    errors = torch.empty(others.shape, dtype=torch.float64)
+    for first, order in enumerate((lane_sum, library_sum)):
+        for piece in _row_chunks(others[first::2]):
+            draws = others[first::2][piece]
+            result = baseline(draws, weight, eps, order).double()
+            true = reference(draws, weight, eps)
+            found = ulp_error(result, true, scale, format_of(others.dtype))
+            defined = defined_rows(draws, eps)
+            errors[first::2][piece] = found if defined is None else found.where(defined, 0.0)
+    return errors.flatten(1)
 
 
 def redraws(input: torch.Tensor) -> torch.Tensor | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from xllm_kernel.numerics.memory import once
+
 if TYPE_CHECKING:
     import torch
 
@@ -35,7 +37,8 @@ def _element_bytes(tensor: torch.Tensor) -> torch.Tensor:
     integers = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     mark = torch.zeros(tensor.untyped_storage().nbytes(), dtype=torch.uint8).untyped_storage()
     elements = torch.empty(0, dtype=integers[tensor.element_size()])
-    elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride()).fill_(-1)
+    elements.set_(mark, tensor.storage_offset(), tensor.size(), tensor.stride())
+    elements[once(tensor.shape, tensor.stride())].fill_(-1)
     return torch.empty(0, dtype=torch.uint8).set_(mark) != 0
 
 

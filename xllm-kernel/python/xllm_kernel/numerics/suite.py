@@ -84,6 +84,7 @@ class Trial:
         parts: computes the results from simpler operations by the implementation's own solution,
             in the order of what is returned and then of what the contract mutates; None where
             there are none. Raises NotTriedError where another solution is bound to them.
+        unsupported_reason: as of a case; of trials of one name, the first that is covered is tried.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Trial:
     make: Callable[[], dict[str, Any]]
     subnormal: Callable[[], dict[str, Any]]
     parts: Callable[[PreparedKernel, Mapping[str, Any]], Sequence[torch.Tensor]] | None = None
+    unsupported_reason: Callable[[PreparedKernel], str | None] = lambda plan: None
 
 
 class KernelCase(Protocol):
@@ -127,7 +129,7 @@ class OperationSuite(Protocol):
         """Faults that only this operation can have, for ``--self-test``; may be none."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the suite's own options."""
+        """Add the suite's own options; the parser's default ``kind`` names the command."""
 
     def cases(self, args: argparse.Namespace) -> Iterable[KernelCase]:
         """Check the suite's options and return the cases they ask for.
@@ -137,7 +139,7 @@ class OperationSuite(Protocol):
         """
 
     def trials(self, args: argparse.Namespace) -> Iterable[Trial]:
-        """Return what guarantees are tried on; asked only where an implementation states some."""
+        """Return what guarantees and certificates are tried on."""
 
     def prepare(self, device: str, mode: str, implementation: str) -> PreparedKernel:
         """Load an implementation and return its plan; ``binding.bind`` does that."""
