@@ -7,7 +7,7 @@ put back and replaced by other ones of their kind is the same for every operator
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.memory import DENSE, Layout, place, write
@@ -72,6 +72,7 @@ class _Bound:
             else value
             for name, value in made.items()
         }
+        self._strides = {n: a.stride() for n, a in self.arguments.items() if _is_tensor(a)}
         self._watch(made, self._expect(0, made))
 
     def renew(self, number: int) -> None:
@@ -110,7 +111,12 @@ class _Bound:
         from xllm_kernel.numerics.storage import ArgumentGuard
 
         tensors = {name: a for name, a in self.arguments.items() if _is_tensor(a)}
-        self._expectation = expectation
+        # What is written keeps the strides that its layout gave it.
+        written = {
+            name: replace(expected, strides=self._strides[name])
+            for name, expected in expectation.written.items()
+        }
+        self._expectation = replace(expectation, written=written)
         changes = [
             name
             for name, expected in self._expectation.written.items()
