@@ -91,8 +91,12 @@ def _laid_out(shapes: Sequence[tuple[int, ...]], **layouts: Layout) -> tuple[Var
 REGIMES: tuple[Regime, ...] = (
     Regime(
         "large",
-        "magnitudes up to the dtype's largest, or to where float32 still holds a row's squares",
-        _both(row_by_row(edge, up_to_edge, far_below_edge)),
+        "magnitudes up to the dtype's largest, or to where float32 still holds a row's squares; "
+        "what rows share so large that results overflow in float16",
+        (
+            *_both(row_by_row(edge, up_to_edge, far_below_edge)),
+            Variant((4, _EVEN), label="overflowing", shared=times(4e4)),
+        ),
     ),
     Regime(
         "small",

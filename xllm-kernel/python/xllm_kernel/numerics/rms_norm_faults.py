@@ -100,8 +100,8 @@ def _one_more(values: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.T
 
 
 def _tail_left_out(values: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
-    """Leave elements that fill no vector of 64 out of the sum."""
-    full = values.shape[-1] // 64 * 64
+    """Leave elements that fill no vector of 128 out of the sum."""
+    full = values.shape[-1] // 128 * 128
     total = values[..., :full].float().square().sum(-1, keepdim=True)
     return values.float() * (total / values.shape[-1] + eps).rsqrt() * weight.float()
 
