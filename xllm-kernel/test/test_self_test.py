@@ -16,7 +16,6 @@ from xllm_kernel.numerics.faults import GENERAL, faults
 from xllm_kernel.numerics.storage import ArgumentGuard
 
 SUITES = catalog.suites()
-SMALL = ("--rows", "3", "--widths", "65", "--dtypes", "float32")
 
 
 def run(implementation: str, only: str, *options: str) -> dict[str, Any] | None:
@@ -24,7 +23,7 @@ def run(implementation: str, only: str, *options: str) -> dict[str, Any] | None:
 
     A suite that breaks because a check let something through has not noticed it either.
     """
-    argv = ["--implementation", implementation, *(options or SMALL)]
+    argv = ["--implementation", implementation, *options]
     request = arguments.parse("numerics", argv)
     try:
         results = FaultRun(request, (only,)).results()
@@ -83,50 +82,35 @@ def one_side(patch: pytest.MonkeyPatch, side: str) -> None:
     patch.setattr("xllm_kernel.numerics.fault_run.guarded", lambda _: guarded(side))
 
 
-# Check or step; the fault that only it sees; how to remove it; implementation; options.
+def of(*regimes: str, dtype: str = "float32") -> tuple[str, ...]:
+    return ("--rows", "3", "--widths", "65", "--dtypes", dtype, "--regimes", *regimes)
+
+
+NORM, FUSED, OUT = "cpu.torch.rms_norm", "cpu.torch.fused_add_rms_norm", "cpu.torch.rms_norm_out"
+SMALL = of("none")
+
+# Check or step: the fault that only it sees, how to remove it, implementation, options.
 ABLATIONS = {
-    "structure": ("subclass", blind(compare, "_structure"), "cpu.torch.rms_norm", SMALL),
-    "shape": ("row_missing", leaving_out("shape"), "cpu.torch.rms_norm", SMALL),
-    "dtype": ("other_dtype", leaving_out("dtype"), "cpu.torch.rms_norm", SMALL),
-    "layout": ("rows_apart", leaving_out("layout"), "cpu.torch.rms_norm", SMALL),
-    "values": ("negated", blind(compare, "_values"), "cpu.torch.rms_norm", SMALL),
-    "mutation": (
-        "input_as_scratch",
-        blind(ArgumentGuard, "mutation"),
-        "cpu.torch.rms_norm",
-        SMALL,
-    ),
-    "aliasing": (
-        "one_storage",
+    "structure": ("subclass", blind(compare, "_structure"), NORM, SMALL),
+    "shape": ("row_missing", leaving_out("shape"), NORM, SMALL),
+    "dtype": ("other_dtype", leaving_out("dtype"), NORM, SMALL),
+    "layout": ("rows_apart", leaving_out("layout"), NORM, SMALL),
+    "nonfinite": ("nonfinite_dropped", leaving_out("nonfinite"), NORM, of("nonfinite")),
+    "values": ("negated", blind(compare, "_values"), NORM, SMALL),
+    "mutation": ("input_as_scratch", blind(ArgumentGuard, "mutation"), NORM, SMALL),
+    "aliasing": ("one_storage", blind(ArgumentGuard, "alias"), FUSED, SMALL),
+    "aliasing of inputs": (
+        "equal_input_returned",
         blind(ArgumentGuard, "alias"),
-        "cpu.torch.fused_add_rms_norm",
-        SMALL,
+        FUSED,
+        of("empty"),
     ),
-    "other data": (
-        "stale",
-        blind(CaseRun, "_validate_other_data"),
-        "cpu.torch.rms_norm",
-        SMALL,
-    ),
-    "captured": (
-        "wrong_later",
-        blind(CaseRun, "_validate_captured"),
-        "cpu.torch.rms_norm",
-        SMALL,
-    ),
-    "held results": ("buffer_reused", blind(case_run, "_check_fresh"), "cpu.torch.rms_norm", SMALL),
-    "guard at the end": (
-        "read_past_the_end",
-        lambda patch: one_side(patch, "start"),
-        "cpu.torch.rms_norm",
-        SMALL,
-    ),
-    "guard at the start": (
-        "read_before_the_start",
-        lambda patch: one_side(patch, "end"),
-        "cpu.torch.rms_norm",
-        SMALL,
-    ),
+    "memory": ("gaps_written", blind(ArgumentGuard, "stray"), OUT, of("strided")),
+    "other data": ("stale", blind(CaseRun, "_validate_other_data"), NORM, SMALL),
+    "captured": ("wrong_later", blind(CaseRun, "_validate_captured"), NORM, SMALL),
+    "held results": ("buffer_reused", blind(case_run, "_check_fresh"), NORM, SMALL),
+    "guard at the end": ("read_past_the_end", lambda p: one_side(p, "start"), NORM, SMALL),
+    "guard at the start": ("read_before_the_start", lambda p: one_side(p, "end"), NORM, SMALL),
 }
 
 

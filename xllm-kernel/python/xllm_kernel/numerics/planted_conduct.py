@@ -173,15 +173,15 @@ def _no_pages(site: Site) -> str | None:
 
 
 def _gaps_written(function: KernelFunction, site: Site) -> KernelFunction:
-    """Write between the rows of the first argument whose rows lie apart."""
+    """Write behind the first row of the first argument whose rows lie apart."""
 
     def faulty(*arguments: Any) -> Any:
         result = function(*arguments)
         for tensor in filter(is_tensor, arguments):
-            if tensor.dim() > 1 and tensor.shape[0] > 1 and tensor.stride(-2) > tensor.shape[-1]:
-                shape = (tensor.shape[0] - 1, tensor.stride(0) - tensor.shape[-1])
-                start = tensor.storage_offset() + tensor.shape[-1]
-                tensor.as_strided(shape, (tensor.stride(0), 1), start).fill_(7.0)
+            width = tensor.shape[-1]
+            if tensor.dim() > 1 and tensor.shape[-2] > 1 and tensor.stride(-2) > width:
+                gap = tensor.stride(-2) - width
+                tensor.as_strided((gap,), (1,), tensor.storage_offset() + width).fill_(7.0)
                 break
         return result
 
