@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AT_ONCE = 2
-HEARTBEAT_S = 60.0
+HEARTBEAT_S = 30.0
 FORK = multiprocessing.get_context("fork")
 
 

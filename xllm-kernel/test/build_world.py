@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import PACKAGE_ROOT
 
+import xllm_kernel
+
 Done = subprocess.CompletedProcess[str]
 LIBRARY = "libxllm_kernel_torch.so"
 SIMD = {"XLLM_KERNEL_BUILD_SIMD": "1"}
@@ -35,6 +37,17 @@ def need_tools_to_build() -> None:
     for command in ("cmake", os.environ.get("CXX", "c++").split()[0]):
         if shutil.which(command) is None:
             pytest.skip(f"needs the command '{command}' to build C++")
+
+
+def need_to_compile() -> None:
+    """Skip where the native part cannot be built, or the sources are not what is imported.
+
+    A compiled copy of the sources is the same whatever else is installed, and a minute's work: the
+    tests of an installed package leave it to those of the sources.
+    """
+    need_tools_to_build()
+    if not Path(xllm_kernel.__file__).is_relative_to(PACKAGE_ROOT):
+        pytest.skip("compiles the sources, which are not the package that is imported here")
 
 
 def copy_sources(to: Path) -> Path:

@@ -22,7 +22,7 @@ from build_world import (
     build_wheel,
     copy_sources,
     files_of,
-    need_tools_to_build,
+    need_to_compile,
     package_files,
     run_outside,
     run_setup,
@@ -171,7 +171,7 @@ def test_pure_wheel_works_outside_the_tree(pure_tree: Path, tmp_path: Path) -> N
 @pytest.fixture(scope="module")
 def built_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources with its native part built in place."""
-    need_tools_to_build()
+    need_to_compile()
     tree = copy_sources(tmp_path_factory.mktemp("native") / "xllm-kernel")
     done = _build(tree)
     assert "setup: built" in done.stdout, done.stdout + done.stderr

@@ -18,7 +18,7 @@ from build_world import (
     build_wheel,
     copy_sources,
     files_of,
-    need_tools_to_build,
+    need_to_compile,
     package_files,
     run_outside,
     unpack,
@@ -32,7 +32,7 @@ X86_64 = platform.machine() in ("x86_64", "AMD64")
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    need_tools_to_build()
+    need_to_compile()
     return copy_sources(tmp_path_factory.mktemp("wheel") / "xllm-kernel")
 
 
