@@ -182,11 +182,12 @@ def test_heartbeat_shows_what_runs_and_its_last_line(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_nothing_is_left_running(tmp_path: Path, sent: signal.Signals) -> None:
     command = [sys.executable, "-c", INTERRUPTED, str(tmp_path)]
-    with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(TOOLS)}) as process:
+    env = {**os.environ, "PYTHONPATH": str(TOOLS)}
+    with subprocess.Popen(command, env=env, start_new_session=True) as process:
         try:
             files = [tmp_path / name for name in ("one", "two")]
             _wait_for(lambda: all(file.exists() for file in files))
-            process.send_signal(sent)
+            os.killpg(process.pid, sent)  # as a terminal does
             assert process.wait(PATIENCE_S) == 128 + sent
         finally:
             process.kill()
