@@ -102,6 +102,7 @@ class _Running:
 
 def _work(leg: Leg, log: Path, results: Connection) -> None:
     """Run a leg in this process, all its output into a file."""
+    os.setsid()  # a Ctrl-C reaches only the run, which ends its legs
     sink = log.open("w", buffering=1)  # to the end, for what an error prints there
     for descriptor in (1, 2):
         os.dup2(sink.fileno(), descriptor)

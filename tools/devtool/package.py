@@ -1,4 +1,4 @@
-"""Builds and test runs of the package: C++ in its variants, Python in one environment."""
+"""Builds and test runs of the package: C++ in its variants, Python in its environments."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Machine:
             cwd=REPOSITORY_ROOT,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=600,
             check=False,
         )
 
