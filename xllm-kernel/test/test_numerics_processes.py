@@ -153,6 +153,13 @@ def test_death_while_a_case_is_timed_leaves_no_figures(tmp_path: Path) -> None:
     _check(done.report)
 
 
+def test_deaths_are_seen_on_kernels_that_wake_nobody_for_them(tmp_path: Path) -> None:
+    done = run(tmp_path, "--deeds", "a", "orphan", "b", "late66", MORTAL_OLD_KERNEL="1")
+    assert done.code == 4
+    assert [done.states[deed] for deed in ("a", "orphan", "b")] == ["passed", "error", "passed"]
+    assert len(done.report["processes"]["deaths"]) == 2
+
+
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """A run whose second case never returns, and the process that it is in."""
