@@ -90,6 +90,12 @@ def test_what_a_dead_process_wrote_is_kept_and_shown(deaths: Done) -> None:
     assert "Segmentation fault" not in deaths.rows["abort@2"]["stderr"]
 
 
+def test_what_a_dead_process_left_behind_is_ended_too(deaths: Done) -> None:
+    left, pid = deaths.rows["orphan"]["stderr"].split()
+    assert left == "left"
+    assert not _runs(int(pid))
+
+
 @pytest.mark.parametrize(("deed", "said"), [("segv", "SIGSEGV"), ("exit0", "status 0")])
 def test_death_while_the_implementation_is_loaded_is_no_success(
     tmp_path: Path, deed: str, said: str
