@@ -90,6 +90,12 @@ def test_what_a_dead_process_wrote_is_kept_and_shown(deaths: Done) -> None:
     assert "Segmentation fault" not in deaths.rows["abort@2"]["stderr"]
 
 
+def test_what_a_dead_process_left_behind_is_ended_too(deaths: Done) -> None:
+    left, pid = deaths.rows["orphan"]["stderr"].split()
+    assert left == "left"
+    assert not _runs(int(pid))
+
+
 @pytest.mark.parametrize(("deed", "said"), [("segv", "SIGSEGV"), ("exit0", "status 0")])
 def test_death_while_the_implementation_is_loaded_is_no_success(
     tmp_path: Path, deed: str, said: str
@@ -151,6 +157,13 @@ def test_death_while_a_case_is_timed_leaves_no_figures(tmp_path: Path) -> None:
     assert done.rows["segv@6"]["timings"] is None
     assert done.rows["a"]["timings"]["repeats"] == 3
     _check(done.report)
+
+
+def test_deaths_are_seen_on_kernels_that_wake_nobody_for_them(tmp_path: Path) -> None:
+    done = run(tmp_path, "--deeds", "a", "orphan", "b", "late66", MORTAL_OLD_KERNEL="1")
+    assert done.code == 4
+    assert [done.states[deed] for deed in ("a", "orphan", "b")] == ["passed", "error", "passed"]
+    assert len(done.report["processes"]["deaths"]) == 2
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ Body = Callable[[Callable[[Event], None], Callable[[], "Event | None"]], None]
 
 _TAIL = 4000  # bytes of what a process printed last
 _PIECE = 1 << 16
+_GLANCE_S = 0.2  # between looks at a child whose end wakes nobody
 _PR_SET_PDEATHSIG = 1
 
 
@@ -82,7 +83,7 @@ class Child:
             os.close(theirs)
         with contextlib.suppress(OSError):  # the child does so too; whoever is first
             os.setpgid(self._pid, self._pid)
-        self._exit = os.pidfd_open(self._pid)
+        self._exit = _exit_descriptor(self._pid)
         self._open = {self._events, self._printed}
         self._lines, self._tail = Lines(), b""
         self._note: str | None = None
@@ -128,14 +129,19 @@ class Child:
 
     def _poll(self, beside: Beside, timeout_s: float | None) -> set[int]:
         poller = select.poll()
-        for descriptor in (*self._open, self._exit, *beside):
+        for descriptor in (*self._open, *beside):
             poller.register(descriptor, select.POLLIN)
+        if self._exit is not None:
+            poller.register(self._exit, select.POLLIN)
+        elif timeout_s is None or timeout_s > _GLANCE_S:
+            timeout_s = _GLANCE_S
         found = poller.poll(None if timeout_s is None else timeout_s * 1e3)
         return {descriptor for descriptor, _ in found}
 
     def _serve(self, ready: set[int]) -> Iterator[Event]:
         """Read what can be read; all of it once the child has ended."""
-        over = self._exit in ready
+        look = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        over = os.waitid(os.P_PID, self._pid, look) is not None
         if over or self._printed in ready:
             for data in self._pieces(self._printed, over):
                 self._tail = (self._tail + data)[-_TAIL:]
@@ -178,9 +184,18 @@ class Child:
         self._kill_group()
         _, status = os.waitpid(self._pid, 0)
         for descriptor in (self._commands, self._events, self._printed, self._exit):
-            os.close(descriptor)
+            if descriptor is not None:
+                os.close(descriptor)
         text = self._tail.decode("utf-8", "backslashreplace").strip()
         return Ending(os.waitstatus_to_exitcode(status), text, self._note)
+
+
+def _exit_descriptor(pid: int) -> int | None:
+    """Return a descriptor that can be read once a process has ended; None on Linux before 5.3."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
 
 
 def _be_the_child(body: Body, parent: int, commands: int, events: int, printed: int) -> None:

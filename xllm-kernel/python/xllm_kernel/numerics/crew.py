@@ -130,7 +130,9 @@ class Supervised:
         return True
 
     def close(self) -> None:
-        """Let the child end; tell of an end that is none."""
+        """Let the child end, unless it is amid a row; tell of an end that is none."""
+        if self._row is not None and self._results is None:
+            self.kill()
         if self._child is None:
             return
         ending = self._child.close(_GRACE_S)
