@@ -6,6 +6,9 @@ nothing, so that any other may use it.
 
 from __future__ import annotations
 
+# What an implementation may raise. One that ends the process ends its case, not the run.
+RAISED = (Exception, SystemExit, GeneratorExit)
+
 
 class KernelError(RuntimeError):
     """Base of every error this package raises on purpose."""

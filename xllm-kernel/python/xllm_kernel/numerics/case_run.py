@@ -12,8 +12,8 @@ from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
-from xllm_kernel.errors import ConfigurationError, KernelError
-from xllm_kernel.numerics import memory
+from xllm_kernel.errors import RAISED, ConfigurationError, KernelError
+from xllm_kernel.numerics import graph_truth, memory
 from xllm_kernel.numerics.compare import shares_storage
 from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.report import Row
@@ -34,10 +34,6 @@ class Stage(Protocol):
         self, platform: Platform, captured: Captured, reset: Reset | None = None
     ) -> Mapping[str, Any]:
         """Return the row's timings."""
-
-
-# What an implementation may raise. One that ends the process ends its case, not the run.
-RAISED = (Exception, SystemExit, GeneratorExit)
 
 
 # Steps that judge a case over again are worth their time up to here: what they look for does not
@@ -156,8 +152,7 @@ class CaseRun:
             warm_up(partial(self._call_afresh, prepared), self._warmup)
             self._platform.synchronize()
         self._put_back(row, prepared)
-        with _step(row, "capture", "capture_s"):
-            captured = self._platform.capture(prepared.function, self._mode)
+        captured = self._capture(row, prepared)
         if prepared.reset is not None and captured.calls != 1:
             reason = (
                 f"mode '{self._mode}' runs {captured.calls} calls as one, and the arguments that "
@@ -165,12 +160,43 @@ class CaseRun:
             )
             raise CaseEndedError("not_applicable", "support", reason)
         self._validate_captured(row, "captured", prepared, captured, first)
+        if self._mode != "eager":
+            self._hold_to_graph_truth(case, row, prepared, captured)
         if self._stage is None:
             self._prove(case, row, prepared, captured.outputs()[-1], repeated)
             return
         with _step(row, "timing", "timing_s"):
             row.timings = self._stage.run(self._platform, captured, prepared.reset)
         self._validate_captured(row, "after_timing", prepared, captured, first)
+
+    def _capture(self, row: Row, prepared: PreparedCase, beside: bool = False) -> Captured:
+        """Capture a case; where it is judged and must be put back between calls, one call alone."""
+        calls = 1 if self._stage is None and prepared.reset is not None else None
+        with _step(row, "capture", "capture_s"):
+            return self._platform.capture(prepared.function, self._mode, calls=calls, beside=beside)
+
+    def _hold_to_graph_truth(
+        self, case: KernelCase, row: Row, prepared: PreparedCase, captured: Captured
+    ) -> None:
+        """Judge replays under changing circumstances; see ``graph_truth``."""
+        if not _is_small(prepared):
+            reason = f"more than {_MOST_ELEMENTS} elements"
+            row.metadata = {**row.metadata, "graph_truth_left_out": {"every_step": reason}}
+            return
+
+        def capture_another() -> tuple[PreparedCase, Captured]:
+            another = self._prepare(case, row, "start")
+            return another, self._capture(row, another, beside=True)
+
+        begin = time.perf_counter()
+        aliases = self._plan.spec.contract.aliases_inputs
+        outcome = graph_truth.examine(self._platform, prepared, captured, aliases, capture_another)
+        row.add_duration("graph_truth_s", time.perf_counter() - begin)
+        row.metadata = {**row.metadata, "graph_truth_left_out": outcome.left_out}
+        row.validation |= outcome.verdicts
+        if outcome.status != "passed":
+            end = CaseEndedError(outcome.status, outcome.stage, outcome.reason, outcome.crashed)
+            raise end from outcome.cause
 
     def _prepare(self, case: KernelCase, row: Row, side: str) -> PreparedCase:
         """Prepare a case; where it is judged rather than timed, with guarded memory."""

@@ -7,10 +7,9 @@ import traceback
 from collections.abc import Sequence
 from functools import partial
 
-from xllm_kernel.errors import DependencyBrokenError
+from xllm_kernel.errors import RAISED, DependencyBrokenError
 from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import RAISED
 from xllm_kernel.numerics.guarantees import CHECKS, Subject
 from xllm_kernel.numerics.levels import level_invariant
 from xllm_kernel.numerics.report import Row

@@ -6,6 +6,7 @@ Platforms import their framework when first used, so that naming one costs nothi
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from xllm_kernel.errors import ConfigurationError
@@ -47,8 +48,31 @@ class Platform(Protocol):
     def environment(self) -> dict[str, Any]:
         """Return facts about device and software, as JSON values."""
 
-    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
-        """Prepare calls of a function as the mode runs them; graph modes capture several."""
+    def capture(
+        self,
+        function: Callable[[], Any],
+        mode: str,
+        *,
+        calls: int | None = None,
+        beside: bool = False,
+    ) -> Captured:
+        """Prepare calls of a function as the mode runs them; graph modes capture several.
+
+        Args:
+            function: takes no arguments.
+            mode: one of ``execution_modes``.
+            calls: how many one unit may run; None leaves it to the mode.
+            beside: whether units captured before are replayed again; without it they may be spent.
+        """
+
+    def other_stream(self) -> AbstractContextManager[object] | None:
+        """Return what makes another stream current, in order with this one before and after.
+
+        None where all work of a device happens in the order of its calls.
+        """
+
+    def release_memory(self) -> None:
+        """Give back what no tensor holds, so that what is allocated next may lie there."""
 
     def measure(
         self, captured: Captured, iterations: int, clock: Callable[[], int]

@@ -51,14 +51,27 @@ class CpuPlatform:
             "load_average": list(os.getloadavg()),
         }
 
-    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
+    def capture(
+        self,
+        function: Callable[[], Any],
+        mode: str,
+        *,
+        calls: int | None = None,
+        beside: bool = False,
+    ) -> Captured:
         """Prepare one call: eager as it is, ``compile`` as ``torch.compile`` makes it.
 
         Equal calls in one graph might be merged, so a unit of ``compile`` is one call, too.
         """
         if mode == "eager":
             return eager(function)
-        return eager(compiled(function))
+        return eager(compiled(function, beside))
+
+    def other_stream(self) -> None:
+        """Have none: calls on the processor happen in their order."""
+
+    def release_memory(self) -> None:
+        """Leave it to the allocator, which keeps little."""
 
     def measure(
         self, captured: Captured, iterations: int, clock: Callable[[], int]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import repeat
 from typing import Any
 
@@ -76,8 +76,17 @@ class NpuPlatform:
         facts = npu_facts.facts(_npu(), torch_npu, ascend.simulator())
         return {"torch": torch.__version__, **facts}
 
-    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
-        """Prepare calls: eager as they are, ``aclgraph`` as one graph of 64 independent calls.
+    def capture(
+        self,
+        function: Callable[[], Any],
+        mode: str,
+        *,
+        calls: int | None = None,
+        beside: bool = False,
+    ) -> Captured:
+        """Prepare calls: eager as they are, ``aclgraph`` as one graph of independent calls, 64.
+
+        Graphs live beside each other in any case: each has its memory for itself.
 
         A graph is captured on a stream of its own, the default one cannot be; a first call there
         lets whatever is set up once a stream, workspaces say, happen outside of the graph.
@@ -90,13 +99,24 @@ class NpuPlatform:
         npu = _npu()
         graph, stream = npu.NPUGraph(), npu.Stream()
         stream.wait_stream(npu.current_stream())
+        calls = CALLS_A_GRAPH if calls is None else calls
         # torch_npu's context leaves its stream current where a failed capture cannot be ended.
         with npu.stream(stream):
             function()
             stream.synchronize()
-            outputs = _record(npu.graph(graph, stream=stream), function)
+            outputs = _record(npu.graph(graph, stream=stream), function, calls)
         # The bound method keeps the graph, and the graph its memory, as long as the outputs live.
-        return Captured(calls=CALLS_A_GRAPH, replay=graph.replay, outputs=lambda: outputs)
+        return Captured(calls=calls, replay=graph.replay, outputs=lambda: outputs)
+
+    def other_stream(self) -> AbstractContextManager[object]:
+        """Make a new stream current, ordered by events after and before the current one."""
+        return _aside(_npu())
+
+    def release_memory(self) -> None:
+        """Return the caching allocator's free blocks to the device."""
+        npu = _npu()
+        npu.synchronize()
+        npu.empty_cache()
 
     def measure(
         self, captured: Captured, iterations: int, clock: Callable[[], int]
@@ -128,7 +148,19 @@ class NpuPlatform:
         }
 
 
-def _record(capture: AbstractContextManager[object], function: Callable[[], Any]) -> list[Any]:
+@contextmanager
+def _aside(npu: Any) -> Iterator[None]:
+    """Make a stream current that begins after the current one and that the current one awaits."""
+    current, side = npu.current_stream(), npu.Stream()
+    side.wait_stream(current)
+    with npu.stream(side):
+        yield
+    current.wait_stream(side)
+
+
+def _record(
+    capture: AbstractContextManager[object], function: Callable[[], Any], calls: int
+) -> list[Any]:
     """Call a function while its calls are captured and return what each returned.
 
     A call that raises breaks the capture, and ending a broken capture raises again, about that
@@ -138,7 +170,7 @@ def _record(capture: AbstractContextManager[object], function: Callable[[], Any]
     try:
         with capture:
             try:
-                return [function() for _ in range(CALLS_A_GRAPH)]
+                return [function() for _ in range(calls)]
             except Exception as error:
                 cause = error
                 raise
