@@ -137,7 +137,7 @@ def test_a_mutating_case_without_reset_is_refused_before_it_runs() -> None:
 class _GraphPlatform(CpuPlatform):
     """Runs several calls as one, as a graph does."""
 
-    def capture(self, function: Callable[[], Any], mode: str) -> Captured:
+    def capture(self, function: Callable[[], Any], mode: str, **options: Any) -> Captured:
         return Captured(calls=64, replay=function, outputs=lambda: [None] * 64)
 
 

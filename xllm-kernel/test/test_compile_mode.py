@@ -59,7 +59,8 @@ def test_every_solution_passes_compiled(
     )
     (row,) = report["rows"]
     assert (code, row["status"], report["mode"]) == (0, "passed", "compile"), row["reason"]
-    assert list(row["validation"]) == ["function", "captured", "after_timing"]
+    truth = ["graph_inputs_changed", "graph_two_alive", "graph_after_allocation"]
+    assert list(row["validation"]) == ["function", "captured", *truth, "after_timing"]
     assert row["timings"]["calls_a_replay"] == 1
 
 
@@ -171,3 +172,26 @@ def test_captured_calls_run_what_was_compiled_and_never_python_again() -> None:
         captured.replay()
         assert torch.equal(captured.outputs()[0], x * 2)
     assert (captured.calls, python_calls) == (1, [])
+
+
+def test_replay_that_would_compile_anew_raises() -> None:
+    x, factor = torch.ones(4), [2.0]
+    captured = get_platform("cpu").capture(lambda: x * factor[0], "compile")
+    captured.replay()
+    factor[0] = 3.0
+    with pytest.raises(Exception, match="a replay must run what was compiled"):
+        captured.replay()
+
+
+def test_captured_beside_another_leaves_it_as_it_is() -> None:
+    cpu, tensors = get_platform("cpu"), [torch.ones(4), torch.ones(4)]
+    first, second = (
+        cpu.capture(lambda x=x: x * 2, "compile", beside=number > 0)
+        for number, x in enumerate(tensors)
+    )
+    for number, x in enumerate(tensors):
+        x.fill_(number)
+    for captured in (first, second):
+        captured.replay()
+    for number, captured in enumerate((first, second)):
+        assert torch.equal(captured.outputs()[0], torch.full((4,), 2.0 * number))

@@ -29,8 +29,14 @@ class FakeNpu:
     def Stream(self) -> Any:  # noqa: N802
         return _Stream(self)
 
-    def current_stream(self) -> str:
-        return self.current
+    def synchronize(self) -> None:
+        self.log.append("all is done")
+
+    def empty_cache(self) -> None:
+        self.log.append("free memory returned")
+
+    def current_stream(self) -> Any:
+        return _Stream(self, self.current)
 
     @contextmanager
     def stream(self, stream: Any):
@@ -61,21 +67,21 @@ class _Graph:
         self._device = device
 
     def replay(self) -> None:
-        self._device.log.append("replay")
+        self._device.log.append(f"replay on {self._device.current}")
 
 
 class _Stream:
-    def __init__(self, device: FakeNpu) -> None:
-        self._device = device
+    def __init__(self, device: FakeNpu, name: str = "side") -> None:
+        self._device, self._name = device, name
 
     def __str__(self) -> str:
-        return "side"
+        return self._name
 
-    def wait_stream(self, other: str) -> None:
-        self._device.log.append(f"side waits for {other}")
+    def wait_stream(self, other: _Stream) -> None:
+        self._device.log.append(f"{self} waits for {other}")
 
     def synchronize(self) -> None:
-        self._device.log.append("side is done")
+        self._device.log.append(f"{self} is done")
 
 
 @pytest.fixture
@@ -101,8 +107,28 @@ def test_replay_calls_nothing_and_gives_every_output(device: FakeNpu) -> None:
     device.log.clear()
     captured.replay()
     outputs = captured.outputs()
-    assert device.log == ["replay"]
+    assert device.log == ["replay on default"]
     assert len(set(outputs)) == CALLS_A_GRAPH
+
+
+def test_capture_of_one_call_holds_one(device: FakeNpu) -> None:
+    captured = NpuPlatform().capture(device.call, "aclgraph", calls=1)
+    assert device.log[-3:] == ["begin on side", "call on side", "end"]
+    assert (captured.calls, len(captured.outputs())) == (1, 1)
+
+
+def test_replay_on_another_stream_is_in_order_with_this_one(device: FakeNpu) -> None:
+    captured = NpuPlatform().capture(device.call, "aclgraph")
+    device.log.clear()
+    with NpuPlatform().other_stream():
+        captured.replay()
+    assert device.log == ["side waits for default", "replay on side", "default waits for side"]
+    assert device.current == "default"
+
+
+def test_memory_is_released_once_nothing_runs_that_may_use_it(device: FakeNpu) -> None:
+    NpuPlatform().release_memory()
+    assert device.log == ["all is done", "free memory returned"]
 
 
 def _failing(device: FakeNpu, error: Exception):

@@ -6,69 +6,31 @@ The runners have no branch for it: a platform that captures is all a mode is.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import affine
 import pytest
+import recorded_graph
 from numerics_world import World
+from recorded_graph import CALLS
 
-from xllm_kernel.platforms.captured import Captured, eager
+from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.platforms.cpu import CpuPlatform
 
-CALLS = 64
 BOTH = pytest.mark.parametrize("command", ["numerics", "benchmark"])
-
-
-class Graph:
-    """Captures calls; a replay copies what they computed into fixed outputs."""
-
-    def __init__(
-        self, function: Callable[[], Any], damage: Callable[[list[Any], int], None]
-    ) -> None:
-        self._wanted = [function() for _ in range(CALLS)]
-        self._written = [_map(output, _poisoned) for output in self._wanted]
-        self._damage, self.replays = damage, 0
-
-    def replay(self) -> None:
-        self.replays += 1
-        for written, wanted in zip(self._written, self._wanted, strict=True):
-            written["scaled"].copy_(wanted["scaled"])
-            written["parts"][0].copy_(wanted["parts"][0])
-        self._damage(self._written, self.replays)
-
-    def outputs(self) -> list[Any]:
-        return self._written
-
-
-def _map(output: Any, change: Callable[[Any], Any]) -> Any:
-    return {"scaled": change(output["scaled"]), "parts": (change(output["parts"][0]),)}
-
-
-def _poisoned(tensor: Any) -> Any:
-    return tensor.clone().fill_(float("nan"))
-
-
-def _none(outputs: list[Any], replays: int) -> None:
-    pass
 
 
 @pytest.fixture
 def graph_mode(fresh: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     world = World(tmp_path, monkeypatch)
 
-    def install(damage: Callable[[list[Any], int], None] = _none) -> World:
-        def capture(self: CpuPlatform, function: Callable[[], Any], mode: str) -> Captured:
-            if mode != "graph":
-                return eager(function)
-            graph = Graph(function, damage)
-            return Captured(CALLS, graph.replay, graph.outputs)
-
-        monkeypatch.setattr(CpuPlatform, "execution_modes", ("eager", "graph"))
-        monkeypatch.setattr(CpuPlatform, "capture", capture)
+    def start(*damage: recorded_graph.Damage) -> World:
+        recorded_graph.install(monkeypatch, *damage)
         return world
 
-    return install
+    return start
 
 
 @BOTH
@@ -85,7 +47,8 @@ def test_graph_mode_passes_without_calling_the_operator_after_capture(
     outcome = world.run(command, "--mode", "graph", "--warmup", "3")
     assert (outcome.code, outcome.report["mode"]) == (0, "graph")
     # A numerics run judges other data, and once more with the other end of memory guarded.
-    assert len(calls) == 1 + 3 + CALLS + (2 if command == "numerics" else 0)
+    # Graph truth captures another graph.
+    assert len(calls) == 1 + 3 + 2 * CALLS + (2 if command == "numerics" else 0)
     if command == "benchmark":
         assert outcome.rows[0]["timings"]["calls_a_replay"] == CALLS
 
@@ -125,7 +88,7 @@ def test_capture_that_raises_ends_the_run_without_falling_back(
 ) -> None:
     world = graph_mode()
 
-    def refuse(self: CpuPlatform, function: Callable[[], Any], mode: str) -> Captured:
+    def refuse(self: CpuPlatform, *arguments: Any, **options: Any) -> Captured:
         raise RuntimeError("not supported while capturing")
 
     monkeypatch.setattr(CpuPlatform, "capture", refuse)
@@ -149,7 +112,13 @@ def test_missing_outputs_of_a_replay_are_an_error(
     graph_mode: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = graph_mode()
-    monkeypatch.setattr(Graph, "outputs", lambda self: self._written[-1:])
+    honest = CpuPlatform.capture
+
+    def lose(self: CpuPlatform, *arguments: Any, **options: Any) -> Captured:
+        captured = honest(self, *arguments, **options)
+        return replace(captured, outputs=lambda: captured.outputs()[-1:])
+
+    monkeypatch.setattr(CpuPlatform, "capture", lose)
     outcome = world.run("numerics", "--mode", "graph")
     assert outcome.rows[0]["reason"] == "a replay makes 64 calls, but has 1 outputs"
     assert outcome.report["status"] == "error"

@@ -20,10 +20,11 @@ class Case:
 
     def prepare(self, plan):
         prepared = bind_case(plan, Recipe(self._make, _expect))
+        validate = prepared.validate
         return replace(
             prepared,
             validate=lambda function: {
-                **prepared.validate(function),
+                **validate(function),
                 "case_id": "stolen",
                 "operation": "stolen",
                 "implementation": "stolen",

@@ -132,8 +132,8 @@ class _Truth:
         prepared, captured = capture_another()
         second = Unit(prepared, captured, " of the second graph", first.may_alias)
         function = _weak(prepared.function)
-        del prepared, captured
         self._round("two_alive", [first, second])
+        del prepared, captured
         gc.collect()
         if function() is not None:
             self.outcome.left_out["objects_gone"] = "what was captured holds them"
