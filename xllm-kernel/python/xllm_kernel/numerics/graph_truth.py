@@ -134,12 +134,12 @@ class _Truth:
         function = _weak(prepared.function)
         self._round("two_alive", [first, second])
         del prepared, captured
-        gc.collect()
         if function() is not None:
             self.outcome.left_out["objects_gone"] = "what was captured holds them"
             self._renew("two_alive", second, 1)
             self._round("two_alive", [second, first])
         else:
+            gc.collect()  # whatever the implementation keeps of them
             self._renew("objects_gone", second, 1)
             self._round_among_strangers("objects_gone", [second, first])
 
@@ -154,7 +154,6 @@ class _Truth:
         """
         import torch
 
-        gc.collect()  # what a unit has lost must not lie in a cycle either
         self._platform.release_memory()
         tensors = [tensor for unit in units for tensor in unit.tensors()]
         sizes = {(t.untyped_storage().nbytes(), t.device) for t in tensors}
