@@ -128,6 +128,20 @@ def output_memory_shared() -> Behaviour:
     return behaviour
 
 
+def one_memory_for_all_calls() -> Behaviour:
+    """Let all captured calls of a graph write to one memory."""
+    memory: list[torch.Tensor] = []
+
+    def behaviour(values: torch.Tensor, scale: float) -> Any:
+        if not capturing():
+            memory[:] = [torch.empty_like(values)]
+            return affine.honest(values, scale)
+        torch.ops.planted.scale_into(memory[0], values, scale)
+        return _result(memory[0])
+
+    return behaviour
+
+
 def pointer_dangling() -> Behaviour:
     """Read a buffer of which there is one, for the arguments that came last."""
     known: set[int] = set()

@@ -21,7 +21,11 @@ FOUND = {
     "input frozen": ("failed", "replay 2 after the inputs changed: call 1 of 64: ", []),
     "outputs shared": ("failed", "replay 3 with two graphs alive: ", []),
     "buffer read after it was freed": ("failed", GONE + r"call 1 of 64: .* got nan", []),
-    "buffer written after it was freed": ("failed", GONE + "it wrote to memory that others", []),
+    "buffer written after it was freed": (
+        "failed",
+        GONE + "a replay wrote to memory that others",
+        [],
+    ),
     "buffer dies with an object": ("error", GONE + "RuntimeError: ", ["use-after-free"]),
     "stream of its own": ("failed", "with two graphs alive: .* got nan", ["race"]),
 }

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from xllm_kernel.errors import RAISED, ConfigurationError
 from xllm_kernel.numerics.compare import shares_storage
@@ -166,13 +167,11 @@ class _Truth:
         for stranger in strangers:
             changed = (stranger.cpu() != POISON).nonzero()
             if len(changed):
-                raise _EndedError(
-                    "failed",
-                    "graph truth",
-                    f"replay {units[-1].replays}{units[-1].name} {STEPS[step]}: it wrote to memory "
-                    f"that others hold: byte {int(changed[0])} of {stranger.numel()} allocated "
-                    "since the capture",
+                reason = (
+                    f"{STEPS[step]}: a replay wrote to memory that others hold: byte "
+                    f"{int(changed[0])} of {stranger.numel()} allocated since the capture"
                 )
+                self._fail(step, "memory", reason)
 
     def _round(
         self,
@@ -215,7 +214,14 @@ class _Truth:
             return
         if shares_storage(units[0].outputs(), units[1].outputs()):
             reason = f"{STEPS[step]}: an output of one shares storage with an output of the other"
-            raise _EndedError("failed", "graph truth", reason)
+            self._fail(step, "aliasing", reason)
+
+    def _fail(self, step: str, check: str, reason: str) -> NoReturn:
+        """End the case for what the suite cannot see, and say so in the step's verdict too."""
+        phase = f"graph_{step}"
+        failed = {"status": "failed", "check": check, "reason": reason}
+        self.outcome.verdicts[phase] = {**self.outcome.verdicts[phase], **failed}
+        raise _EndedError("failed", "graph truth", reason)
 
     @contextmanager
     def _suites(self, step: str) -> Iterator[None]:
