@@ -1,4 +1,4 @@
-"""Implementations of the throw-away operation that are right until they are captured, and wrong then.
+"""Implementations of the throw-away operation that only their replays show to be wrong.
 
 An implementation is host code, which runs when it is called or captured, and a kernel, which every
 replay runs too: an operator that PyTorch can neither look into nor leave out.
