@@ -1,4 +1,4 @@
-"""Implementations of the throw-away operation that are right until they are captured, and wrong then.
+"""Implementations of the throw-away operation that only their replays show to be wrong.
 
 An implementation is host code, which runs when it is called or captured, and a kernel, which every
 replay runs too: an operator that PyTorch can neither look into nor leave out.
@@ -124,6 +124,20 @@ def output_memory_shared() -> Behaviour:
             calls[0] = (calls[0] + 1) % CALLS
         torch.ops.planted.scale_into(output, values, scale)
         return _result(output)
+
+    return behaviour
+
+
+def one_memory_for_all_calls() -> Behaviour:
+    """Let all captured calls of a graph write to one memory."""
+    memory: list[torch.Tensor] = []
+
+    def behaviour(values: torch.Tensor, scale: float) -> Any:
+        if not capturing():
+            memory[:] = [torch.empty_like(values)]
+            return affine.honest(values, scale)
+        torch.ops.planted.scale_into(memory[0], values, scale)
+        return _result(memory[0])
 
     return behaviour
 

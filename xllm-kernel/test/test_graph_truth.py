@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import affine
 import planted_graph_faults as planted
 import pytest
 import recorded_graph
@@ -102,14 +101,15 @@ def test_honest_implementation_passes_every_step(world: World, mode: str) -> Non
         *((mode, planted.host_scalar_frozen, f"replay 2 {INPUTS}: ") for mode in BOTH),
         *((mode, planted.captured_result_repeated, f"replay 2 {INPUTS}: ") for mode in BOTH),
         ("graph", planted.last_call_alone_written, f"replay 2 {INPUTS}: call 1 of 64: "),
+        ("graph", planted.one_memory_for_all_calls, f"replay 2 {INPUTS}: two calls of the graph "),
         ("graph", planted.eager_when_captured, f"replay 2 {INPUTS}: call 1 of 64: "),
         *((mode, planted.output_memory_shared, f"replay 3 {TWO}: ") for mode in BOTH),
         *((mode, planted.pointer_dangling, f"replay 3 {TWO}: ") for mode in BOTH),
         ("graph", planted.buffer_dies_with_an_object, f"of the second graph {GONE}: "),
         ("graph", planted.memory_given_back, f"of the second graph {GONE}: "),
         ("compile", planted.memory_given_back, f"replay 5 {ALLOCATED}: "),
-        ("graph", planted.memory_of_others_written, f"{GONE}: it wrote to memory that others hold"),
-        ("compile", planted.memory_of_others_written, f"{ALLOCATED}: it wrote to memory that"),
+        ("graph", planted.memory_of_others_written, f"{GONE}: a replay wrote to memory that"),
+        ("compile", planted.memory_of_others_written, f"{ALLOCATED}: a replay wrote to memory"),
     ],
 )
 def test_fault_found_by_its_step_alone(
@@ -197,9 +197,29 @@ def test_case_without_other_data_goes_through_the_other_steps(
     (row,) = _run(world, "graph").rows
     left_out = row["metadata"]["graph_truth_left_out"]
     assert (row["status"], set(left_out)) == ("passed", {"inputs_changed", "other_stream"})
+    # The same data in both: their results are equal, and only the memory tells.
+    world.plant(planted.output_memory_shared())
+    (row,) = _run(world, "graph").rows
+    assert row["reason"] == f"{TWO}: an output of one shares storage with an output of the other"
+    assert row["validation"]["graph_two_alive"]["status"] == "failed"
     world.plant(planted.last_call_alone_written())
     (row,) = _run(world, "graph").rows
     assert (row["stage"], "two graphs" in row["reason"]) == ("graph truth", True)
+
+
+@pytest.mark.parametrize("which", [0, 31, 63])
+def test_call_that_goes_wrong_in_a_later_replay_is_named(
+    world: World, monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    def damage(outputs: list[Any], replays: int) -> None:
+        if replays > 1:
+            outputs[which]["scaled"][2] += 1
+
+    recorded_graph.install(monkeypatch, damage)
+    (row,) = _run(world, "graph").rows
+    assert row["reason"].startswith(
+        f"replay 2 {INPUTS}: call {which + 1} of 64: output['scaled'][2"
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from xllm_kernel.errors import RAISED, ConfigurationError
 from xllm_kernel.numerics.compare import shares_storage
@@ -134,12 +135,12 @@ class _Truth:
         function = _weak(prepared.function)
         self._round("two_alive", [first, second])
         del prepared, captured
-        gc.collect()
         if function() is not None:
             self.outcome.left_out["objects_gone"] = "what was captured holds them"
             self._renew("two_alive", second, 1)
             self._round("two_alive", [second, first])
         else:
+            gc.collect()  # whatever the implementation keeps of them
             self._renew("objects_gone", second, 1)
             self._round_among_strangers("objects_gone", [second, first])
 
@@ -154,7 +155,6 @@ class _Truth:
         """
         import torch
 
-        gc.collect()  # what a unit has lost must not lie in a cycle either
         self._platform.release_memory()
         tensors = [tensor for unit in units for tensor in unit.tensors()]
         sizes = {(t.untyped_storage().nbytes(), t.device) for t in tensors}
@@ -167,13 +167,11 @@ class _Truth:
         for stranger in strangers:
             changed = (stranger.cpu() != POISON).nonzero()
             if len(changed):
-                raise _EndedError(
-                    "failed",
-                    "graph truth",
-                    f"replay {units[-1].replays}{units[-1].name} {STEPS[step]}: it wrote to memory "
-                    f"that others hold: byte {int(changed[0])} of {stranger.numel()} allocated "
-                    "since the capture",
+                reason = (
+                    f"{STEPS[step]}: a replay wrote to memory that others hold: byte "
+                    f"{int(changed[0])} of {stranger.numel()} allocated since the capture"
                 )
+                self._fail(step, "memory", reason)
 
     def _round(
         self,
@@ -216,7 +214,14 @@ class _Truth:
             return
         if shares_storage(units[0].outputs(), units[1].outputs()):
             reason = f"{STEPS[step]}: an output of one shares storage with an output of the other"
-            raise _EndedError("failed", "graph truth", reason)
+            self._fail(step, "aliasing", reason)
+
+    def _fail(self, step: str, check: str, reason: str) -> NoReturn:
+        """End the case for what the suite cannot see, and say so in the step's verdict too."""
+        phase = f"graph_{step}"
+        failed = {"status": "failed", "check": check, "reason": reason}
+        self.outcome.verdicts[phase] = {**self.outcome.verdicts[phase], **failed}
+        raise _EndedError("failed", "graph truth", reason)
 
     @contextmanager
     def _suites(self, step: str) -> Iterator[None]:
