@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from xllm_kernel.domain import TensorFacts
@@ -81,7 +81,7 @@ class FamilyCase:
 
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
-        recipe = Recipe(self.arguments, self.expect, self.layouts, frozenset(self.written))
+        recipe = Recipe(self.arguments, self._as_placed, self.layouts, frozenset(self.written))
         return bind_case(plan, recipe, {"eps_float32": self.eps32})
 
     def arguments(self, number: int) -> dict[str, Any]:
@@ -94,8 +94,17 @@ class FamilyCase:
         return {**blank, **made, "eps": self.eps}
 
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
-        """Return what must come of such arguments."""
+        """Return what must come of such arguments, dense ones."""
         raise NotImplementedError
+
+    def _as_placed(self, arguments: Arguments, device: torch.device) -> Expectation:
+        """Expect of arguments that are written the strides that they were placed with."""
+        dense = self.expect(arguments, device)
+        written = {
+            name: replace(want, strides=self.layouts.get(name, DENSE).strides(self.shape))
+            for name, want in dense.written.items()
+        }
+        return replace(dense, written=written)
 
 
 class Norm(NamedTuple):

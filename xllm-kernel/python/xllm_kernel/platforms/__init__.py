@@ -6,6 +6,7 @@ Platforms import their framework when first used, so that naming one costs nothi
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from xllm_kernel.errors import ConfigurationError
@@ -43,6 +44,12 @@ class Platform(Protocol):
 
     def synchronize(self) -> None:
         """Wait until all submitted work is done."""
+
+    def side_stream(self) -> AbstractContextManager[object] | None:
+        """Return a context in which work goes to a stream of its own; None without streams.
+
+        Nothing orders the two streams: synchronise before and after.
+        """
 
     def environment(self) -> dict[str, Any]:
         """Return facts about device and software, as JSON values."""
