@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xllm_kernel.numerics import arguments, self_test, verify
-from xllm_kernel.numerics.render import Columns, number
+from xllm_kernel.numerics.render import NOTHING, Columns, number
 from xllm_kernel.numerics.report import Row
 
 
@@ -31,7 +31,14 @@ def _figure(key: str) -> Callable[[Row], str]:
     return lambda row: number(worst_output(row).get(key))
 
 
+def _holds(row: Row) -> str:
+    """Return what a certificate's row found out; nothing of any other row."""
+    found = row.metadata.get("holds")
+    return NOTHING if found is None else "holds" if found else "does not hold"
+
+
 COLUMNS: Columns = (
+    ("certificate", _holds),
     ("max ULP", _figure("max_error_ulp")),
     ("allowed", _figure("limit_ulp")),
     ("x baseline", _figure("ratio")),

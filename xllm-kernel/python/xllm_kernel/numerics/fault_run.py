@@ -24,7 +24,8 @@ from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun
 from xllm_kernel.numerics.compare import flatten
 from xllm_kernel.numerics.faults import faults
-from xllm_kernel.numerics.guarantees import CHECKS, Subject
+from xllm_kernel.numerics.guarantees import CHECKS
+from xllm_kernel.numerics.invariance import Subject
 from xllm_kernel.numerics.memory import guarded
 from xllm_kernel.numerics.planting import Fault, Site, is_tensor
 from xllm_kernel.numerics.report import Row

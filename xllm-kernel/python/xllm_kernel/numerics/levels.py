@@ -15,7 +15,7 @@ from typing import Any
 
 from xllm_kernel.errors import ConfigurationError, DependencyBrokenError
 from xllm_kernel.numerics import arguments
-from xllm_kernel.numerics.guarantees import Results, Subject, difference
+from xllm_kernel.numerics.invariance import Results, Subject, covered, difference
 from xllm_kernel.numerics.suite import Trial
 from xllm_kernel.registry import PreparedKernel
 
@@ -105,7 +105,7 @@ def main(argv: Sequence[str]) -> int:
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return _NOT_HERE if VARIABLE in str(error) else 2
-    trials = request.suite.trials(request.options)
+    trials = covered(request.suite.trials(request.options), plan)
     results = [(trial.name, Subject(plan, trial).call(trial.make())) for trial in trials]
     torch.save(results, path)
     return 0

@@ -89,7 +89,7 @@ class FamilyCase:
         return {**blank, **made, "eps": self.eps}
 
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
-        """Return what must come of such arguments."""
+        """Return what must come of such arguments, dense ones."""
         raise NotImplementedError
 
 

@@ -41,9 +41,9 @@ _TEXTS = {
     ACTIVATIONS: "rows that a language model fed to norms of several layers",
 }
 
-# Of trials: rows for several threads; a last vector that is not full, and for implementations that
-# take none a full one.
-_TRIAL_ROWS, _TRIAL_WIDTHS = 600, (513, 576)
+# Of trials: rows, which larger batches hold several times; a width that ends in part of a vector,
+# and one for implementations that take only whole ones.
+_TRIAL_ROWS, _TRIAL_WIDTHS = 300, (513, 576)
 
 Parts = Callable[[PreparedKernel, Mapping[str, Any]], Sequence["torch.Tensor"]]
 
