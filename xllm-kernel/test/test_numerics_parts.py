@@ -181,11 +181,11 @@ def test_failed_capture_ends_the_run_unless_it_shall_keep_going(
 ) -> None:
     honest, calls = CpuPlatform.capture, []
 
-    def capture(self: CpuPlatform, function: Callable[[], Any], mode: str) -> Any:
+    def capture(self: CpuPlatform, *arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == 1:
             raise RuntimeError("no graph")
-        return honest(self, function, mode)
+        return honest(self, *arguments, **options)
 
     monkeypatch.setattr(CpuPlatform, "capture", capture)
     outcome = world.run("numerics", "--sizes", "8", "9", *options)

@@ -99,12 +99,6 @@ ABLATIONS = {
     "values": ("negated", blind(compare, "_values"), NORM, SMALL),
     "mutation": ("input_as_scratch", blind(ArgumentGuard, "mutation"), NORM, SMALL),
     "aliasing": ("one_storage", blind(ArgumentGuard, "alias"), FUSED, SMALL),
-    "aliasing of inputs": (
-        "equal_input_returned",
-        blind(ArgumentGuard, "alias"),
-        FUSED,
-        of("empty"),
-    ),
     "memory": ("gaps_written", blind(ArgumentGuard, "stray"), OUT, of("strided")),
     "other data": ("stale", blind(CaseRun, "_validate_other_data"), NORM, SMALL),
     "captured": ("wrong_later", blind(CaseRun, "_validate_captured"), NORM, SMALL),

@@ -25,7 +25,7 @@ from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun
 from xllm_kernel.numerics.compare import flatten
 from xllm_kernel.numerics.faults import faults
 from xllm_kernel.numerics.guarantees import CHECKS
-from xllm_kernel.numerics.invariance import Subject
+from xllm_kernel.numerics.invariance import Subject, covered
 from xllm_kernel.numerics.memory import guarded
 from xllm_kernel.numerics.planting import Fault, Site, is_tensor
 from xllm_kernel.numerics.report import Row
@@ -248,7 +248,8 @@ class FaultRun:
         return None
 
     def _broken(self, guarantee: str) -> Killed | None:
-        for trial in self._request.suite.trials(self._request.options):
+        trials = self._request.suite.trials(self._request.options)
+        for trial in covered(trials, self._plan):
             try:
                 reason = CHECKS[guarantee](Subject(self._plan, trial))
             except RAISED as error:

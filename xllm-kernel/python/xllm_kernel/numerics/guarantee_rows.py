@@ -25,6 +25,14 @@ from xllm_kernel.registry import PreparedKernel
 _GUARANTEE, _CERTIFICATE = "guarantee", "certificate"
 
 
+def case_ids(operation: str) -> list[str]:
+    """Return the identifiers that rows of an operation can have, whatever is bound to it."""
+    return [
+        *(f"{operation}/{name}" for name in GUARANTEES),
+        *(f"{operation}/{_CERTIFICATE}/{name}" for name in CIRCUMSTANCES),
+    ]
+
+
 def rows(request: Request, plan: PreparedKernel, evidence: str | None) -> list[Row]:
     """Return rows to be filled in: one for each stated guarantee, one for each circumstance.
 

@@ -10,7 +10,6 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
-from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.numerics import guarantee_rows, reproduce
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
@@ -169,7 +168,7 @@ def chosen_cases(request: Request, with_guarantees: bool = True) -> list[KernelC
         return cases
     names = [case.case_id for case in cases]
     if with_guarantees:
-        names += [f"{request.suite.operation}/{name}" for name in GUARANTEES]
+        names += guarantee_rows.case_ids(request.suite.operation)
     reproduce.check_known(request.cases, names, "a case")
     return [case for case in cases if case.case_id in request.cases]
 
