@@ -40,6 +40,7 @@ def environment(**variables: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("XLLM_KERNEL_", "MORTAL_"))}
     path = os.pathsep.join([str(SITE), str(PACKAGE_ROOT / "python")])
     names = os.pathsep.join([str(Path(sys.executable).parent), kept.get("PATH", "")])
+    kept.pop("PYTHONUNBUFFERED", None)
     return {**kept, "PYTHONPATH": path, "PATH": names, **variables}
 
 

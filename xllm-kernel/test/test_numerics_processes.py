@@ -140,13 +140,19 @@ def test_device_that_does_not_recover_ends_the_run_unless_it_shall_keep_going(
 
 
 def test_what_cases_print_reaches_standard_error_and_no_result(tmp_path: Path) -> None:
-    done = run(tmp_path, "--deeds", "print", "fork", "honest")
+    done = run(tmp_path, "--deeds", "print", "honest")
     assert done.code == 0, done.err
     assert set(done.states.values()) == {"passed", "not_applicable"}
     for printed in ('"results": {"status": "passed"}', "from below", "to standard error"):
         assert printed in done.err
         assert printed not in done.out
     assert done.out.startswith("Numerical validation")
+
+
+def test_case_that_comes_back_twice_goes_on_in_the_process_that_began_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "--deeds", "whoami", "fork", "whoami_")
+    assert done.code == 0, done.err
+    assert len({line for line in done.err.splitlines() if line.startswith("I am")}) == 1
 
 
 def test_death_while_a_case_is_timed_leaves_no_figures(tmp_path: Path) -> None:
@@ -168,12 +174,14 @@ def test_deaths_are_seen_on_kernels_that_wake_nobody_for_them(tmp_path: Path) ->
 
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A run whose second case never returns, and the process that it is in."""
-    with subprocess.Popen(
-        command(tmp_path, "--deeds", "honest", "hang", "b"), env=environment(), cwd=tmp_path
-    ) as process:
+    """A run amid its second case, which never returns, and the process that it is in."""
+    words, printed = command(tmp_path, "--deeds", "honest", "hang", "b"), tmp_path / "printed"
+    with (
+        printed.open("wb") as stream,
+        subprocess.Popen(words, env=environment(), cwd=tmp_path, stderr=stream) as process,
+    ):
         try:
-            _wait_for(lambda: read(tmp_path, 0).report.get("coverage", {}).get("passed") == 1)
+            _wait_for(lambda: b"hangs" in printed.read_bytes())
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
             yield process, int(children.read_text().split()[0])
         finally:

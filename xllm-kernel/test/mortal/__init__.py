@@ -65,6 +65,11 @@ def _die_when_done() -> None:
     atexit.register(os._exit, 66)
 
 
+def _hang() -> None:
+    print("hangs")
+    signal.pause()
+
+
 def _raise() -> None:
     raise ValueError("out of order")
 
@@ -79,8 +84,9 @@ DEEDS: dict[str, Callable[[], object]] = {
     "sysexit": lambda: sys.exit(0),
     "raise": _raise,
     "interrupt": lambda: os.kill(os.getpid(), signal.SIGINT),
-    "hang": signal.pause,
+    "hang": _hang,
     "fork": _fork,
+    "whoami": lambda: print("I am", os.getpid()),
     "print": _print,
     "garble": _garble,
     "orphan": _leave_a_child,
