@@ -63,7 +63,7 @@ def test_frozen_input_of_a_mutating_operator_found(graph: None, operation: str) 
 
     row = _judge_mutating(operation, frozen)
     assert (row.status, row.stage) == ("failed", "graph truth")
-    assert str(row.reason).startswith(f"replay 2 after the inputs changed: argument '")
+    assert str(row.reason).startswith("replay 2 after the inputs changed: argument '")
 
 
 def test_written_argument_left_out_of_the_graph_found(graph: None) -> None:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xllm_kernel.errors import ConfigurationError
+from xllm_kernel.errors import RAISED, ConfigurationError
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import RAISED, CaseEndedError, CaseRun
+from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun
 from xllm_kernel.numerics.compare import flatten
 from xllm_kernel.numerics.faults import faults
 from xllm_kernel.numerics.guarantees import CHECKS, Subject
