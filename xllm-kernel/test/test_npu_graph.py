@@ -105,6 +105,13 @@ def test_replay_calls_nothing_and_gives_every_output(device: FakeNpu) -> None:
     assert len(set(outputs)) == CALLS_A_GRAPH
 
 
+def test_side_stream_takes_calls_and_puts_the_callers_stream_back(device: FakeNpu) -> None:
+    with NpuPlatform().side_stream():
+        device.call()
+    device.call()
+    assert device.log == ["call on side", "call on default"]
+
+
 def _failing(device: FakeNpu, error: Exception):
     """A function that raises while it is captured, and not before."""
 
