@@ -31,7 +31,7 @@ class Device(CpuPlatform):
 
     aside = False
 
-    def side_stream(self) -> Any:
+    def other_stream(self) -> Any:
         @contextmanager
         def stream() -> Any:
             self.aside = True

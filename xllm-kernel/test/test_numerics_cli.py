@@ -386,7 +386,9 @@ def test_both_commands_run_the_default_torch_solution(
         *options,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "PASSED  4 of 4 cases passed" in done.stdout
+    # Of the certificates' rows, six hold and two have nothing to compare.
+    counts = {"numerics": "10 of 12 cases passed, 2 n/a", "benchmark": "4 of 4 cases passed"}
+    assert f"PASSED  {counts[command]}\n" in done.stdout
     assert "rms_norm/" not in done.stderr  # no progress where nobody watches
     assert json.loads((tmp_path / "r.json").read_text())["evidence"] == "cpu"
 

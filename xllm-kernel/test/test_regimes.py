@@ -81,6 +81,17 @@ def test_options_choose_regimes(options: tuple[str, ...], wanted: set[str]) -> N
     assert {case.parameters.get("regime") for case in found} - {None} == wanted
 
 
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [((), set()), (("--regimes", "zeros"), {"zeros"}), (("--mode", "eager"), set(NAMES))],
+)
+def test_other_modes_have_regimes_where_asked(options: tuple[str, ...], wanted: set[str]) -> None:
+    mode = () if "--mode" in options else ("--mode", "compile")
+    request = parse("numerics", ["--implementation", "cpu.torch.rms_norm", *mode, *options])
+    found = request.suite.cases(request.options)
+    assert {case.parameters.get("regime") for case in found} - {None} == wanted
+
+
 def test_none_and_all_stand_alone() -> None:
     with pytest.raises(ConfigurationError, match="--regimes: none and all stand alone"):
         cases(norm.SUITE, "--regimes", "zeros", "none")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from processes import REPOSITORY_ROOT, Command, run_all, text_of
 
+from xllm_kernel.numerics import invariance
+from xllm_kernel.numerics.invariance import Subject
+from xllm_kernel.numerics.suite import Trial
 from xllm_kernel.platforms.npu import CALLS_A_GRAPH, NpuPlatform
+from xllm_kernel.registry import KernelSpec, OpContract, PreparedKernel
 
 BENCHMARK = ("-m", "xllm_kernel.benchmark", "--implementation", "npu.xllm_native.rms_norm")
 BENCHMARK += ("--device", "npu", "--mode", "aclgraph", "--rows", "1", "2", "--widths", "64")
@@ -75,6 +80,27 @@ def test_capture_takes_a_stream_of_its_own_and_puts_the_callers_back(platform) -
     assert len(seen) == 1 + CALLS_A_GRAPH
     assert len(set(seen)) == 1
     assert seen[0] not in (before, torch.npu.default_stream())
+    assert torch.npu.current_stream() == before
+
+
+def _subject(kernel: Callable[[torch.Tensor], torch.Tensor]) -> Subject:
+    contract = OpContract("double")
+    spec = KernelSpec("npu.test.double", contract, "npu", ("eager", "aclgraph"), "", "test")
+    trial = Trial("float32", ("x",), lambda: {"x": torch.arange(320.0).view(40, 8)}, dict)
+    return Subject(PreparedKernel(spec, kernel, 1, ()), trial)
+
+
+def test_stream_and_graph_are_certified_and_a_dependency_on_either_found(platform) -> None:
+    before = torch.npu.current_stream()
+
+    def dependent(x: torch.Tensor) -> torch.Tensor:
+        return x * (2 if torch.npu.current_stream() == before else 3)
+
+    honest = _subject(lambda x: x * 2)
+    assert invariance.stream(honest, platform) is None
+    assert invariance.mode(honest, platform, "aclgraph") is None
+    assert "on another stream" in str(invariance.stream(_subject(dependent), platform))
+    assert "in mode aclgraph" in str(invariance.mode(_subject(dependent), platform, "aclgraph"))
     assert torch.npu.current_stream() == before
 
 

@@ -210,14 +210,11 @@ def stream(subject: Subject, platform: Platform) -> str | None:
     here = subject.call(arguments)
 
     def aside(function: Callable[[], object]) -> object:
-        other = platform.side_stream()
+        other = platform.other_stream()
         if other is None:
             raise NotTriedError(f"device {platform.name} has no streams")
-        platform.synchronize()
         with other:
-            returned = function()
-        platform.synchronize()
-        return returned
+            return function()
 
     return difference(subject.call(arguments, run=aside), "on another stream", here, "on this")
 

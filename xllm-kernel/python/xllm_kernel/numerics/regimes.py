@@ -73,7 +73,7 @@ class Regime:
 # An odd width ends in part of a vector; the even one is what hardware with whole vectors takes.
 _ODD, _EVEN = 513, 576
 _ROWS = ((3, _ODD), (4, _EVEN))
-_WIDTHS = (1, 2, 3, 7, 9, 17, 33, 65, 127, 769, 1200, 8191, 131072)
+_WIDTHS = (1, 2, 3, 7, 9, 17, 33, 65, 129, 769, 1200, 8191, 131072)
 
 
 def _both(fill: Fill, label: str = "", eps: float | None = None) -> tuple[Variant, ...]:

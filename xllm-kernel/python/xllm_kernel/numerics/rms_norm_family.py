@@ -140,8 +140,10 @@ class FamilySuite:
         """Return the names of the regimes that options ask for."""
         asked: Sequence[str] | None = getattr(args, "regimes", ("none",))
         if asked is None:
-            # Whoever chooses shapes or data asks for those; dtypes and seeds are for all cases.
+            # Whoever chooses shapes or data asks for those; dtypes and seeds hold for all cases.
+            # Capturing costs up to seconds a case, and a regime says nothing of it.
             whole = args.inputs is None and not {"rows", "widths", "eps"} & set(given)
+            whole = whole and getattr(args, "mode", "eager") == "eager"
             return tuple(_TEXTS) if whole else ()
         if len(asked) > 1 and {"none", "all"} & set(asked):
             raise ConfigurationError(
@@ -213,6 +215,7 @@ def _regimes_help() -> str:
     listed = "; ".join(f"{name}: {text}" for name, text in _TEXTS.items())
     return (
         "kinds of inputs beside the matrix, a few rows each, in all dtypes unless --dtypes says "
-        f"otherwise (default: all, or none where --rows, --widths, --eps or --inputs is given): "
+        f"otherwise (default: all; none in modes other than eager, and where --rows, --widths, "
+        "--eps or --inputs is given): "
         f"{listed}"
     )

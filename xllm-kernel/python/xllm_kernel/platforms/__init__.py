@@ -55,12 +55,6 @@ class Platform(Protocol):
     def synchronize(self) -> None:
         """Wait until all submitted work is done."""
 
-    def side_stream(self) -> AbstractContextManager[object] | None:
-        """Return a context in which work goes to a stream of its own; None without streams.
-
-        Nothing orders the two streams: synchronise before and after.
-        """
-
     def environment(self) -> dict[str, Any]:
         """Return facts about device and software, as JSON values."""
 

@@ -40,9 +40,6 @@ class CpuPlatform:
     def synchronize(self) -> None:
         """Return at once: a call on the processor is complete when it returns."""
 
-    def side_stream(self) -> None:
-        """Return None: calls run where they are made."""
-
     def environment(self) -> dict[str, Any]:
         """Return processor, PyTorch, threads, what steers how they wait, and how busy it is."""
         import torch

@@ -88,12 +88,6 @@ class NpuPlatform:
         """Wait for all work on the current device."""
         _npu().synchronize()
 
-    def side_stream(self) -> AbstractContextManager[object]:
-        """Return the context of a new stream on the current device."""
-        npu = _npu()
-        context: AbstractContextManager[object] = npu.stream(npu.Stream())
-        return context
-
     def environment(self) -> dict[str, Any]:
         """Return versions, the device, its load, and what steers the runtime."""
         import torch
