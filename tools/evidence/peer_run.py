@@ -14,10 +14,10 @@ from typing import Any
 import torch
 
 from peer_rules import RULES, Pair, Rule, Seen
+from xllm_kernel.errors import RAISED
 from xllm_kernel.numerics import planted_conduct, planted_results
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.bound import Expectation
-from xllm_kernel.numerics.case_run import RAISED
 from xllm_kernel.numerics.compare import Expected, flatten
 from xllm_kernel.numerics.fault_run import FaultRun
 from xllm_kernel.numerics.faults import faults
