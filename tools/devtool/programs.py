@@ -8,7 +8,7 @@ from devtool import npu
 from devtool.cmake import configure
 from devtool.environments import VENV, VENV_NPU
 from devtool.package import CPP
-from devtool.shell import BUILD, CPUS, PACKAGE, SIMULATOR, alone, environment, run, step
+from devtool.shell import BUILD, CPUS, PACKAGE, ROOT, SIMULATOR, alone, environment, run, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,4 +35,10 @@ def domains(*arguments: str) -> int:
     return max(status, run(command, env=environment(None, PYTHONPATH=paths)))
 
 
-PROGRAMS: dict[str, Callable[..., int]] = {"domains": domains}
+def tolerances(*arguments: str) -> int:
+    """Print what other projects' rules of comparison let through of the planted faults."""
+    command = ["python", ROOT / "tools/evidence/peer_tolerances.py", *arguments]
+    return run(command, env=environment(VENV, PYTHONPATH=str(PACKAGE / "python")))
+
+
+PROGRAMS: dict[str, Callable[..., int]] = {"domains": domains, "tolerances": tolerances}

@@ -28,7 +28,7 @@ IMPLEMENTATIONS = (
     "cpu.simd.rms_norm",
 )
 BEGIN, END = "<!-- peer tolerances: begin -->", "<!-- peer tolerances: end -->"
-COMMAND = "PYTHONPATH=xllm-kernel/python python tools/evidence/peer_tolerances.py"
+COMMAND = "./dev evidence tolerances"
 
 _HEADS = {
     "values": "values",
