@@ -21,6 +21,7 @@ from xllm_kernel.numerics.bound import Expectation
 from xllm_kernel.numerics.compare import Expected, flatten
 from xllm_kernel.numerics.fault_run import FaultRun
 from xllm_kernel.numerics.faults import faults
+from xllm_kernel.numerics.memory import write
 from xllm_kernel.numerics.planting import Fault, is_tensor
 from xllm_kernel.numerics.storage import overlap
 from xllm_kernel.registry import KernelFunction
@@ -188,7 +189,7 @@ class _Placed:
     def refill(self, given: torch.Tensor) -> None:
         """Put data there, and nothing around them."""
         self._block.zero_()
-        self.tensor.copy_(given)
+        write(self.tensor, given)
 
     @property
     def behind_changed(self) -> bool:
