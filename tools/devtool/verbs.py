@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from devtool import evidence, npu
+from devtool import evidence, npu, programs
 from devtool.cmake import configure
 from devtool.environments import (
     MINIMAL,
@@ -113,6 +113,19 @@ def npu_evidence() -> int:
     return evidence.gather()
 
 
+def evidence_(*arguments: str) -> int:
+    """Set up, build, and make a long check (domains) that the tests make in little."""
+    program = programs.PROGRAMS.get(arguments[0] if arguments else "")
+    if program is None:
+        raise DevError(
+            f"evidence must be one of {', '.join(programs.PROGRAMS)}, got "
+            f"{shlex.join(arguments) or 'none'}: ./dev evidence domains"
+        )
+    require_packages(tests=True)
+    build()
+    return program(*arguments[1:])
+
+
 def cpp_files() -> list[Path]:
     """Return the C++ files of the package, the simulator and the examples."""
     folders = (PACKAGE, SIMULATOR, ROOT / "examples")
@@ -130,12 +143,13 @@ def check_all(**commands: list[object]) -> int:
 
 
 def format_() -> int:
-    """Format C++ and Python in place, and apply the linter's own fixes."""
+    """Format C++ and Python in place, apply the linter's own fixes, and renew the docs' tables."""
     setup()
     return check_all(
         clang_format=["clang-format", "-i", *cpp_files()],
         ruff_fix=["ruff", "check", "--fix-only", "."],
         ruff_format=["ruff", "format", "."],
+        domain_tables=["python", "tools/domain_tables.py"],
     )
 
 
@@ -183,7 +197,7 @@ def help_() -> None:
 VERBS: dict[str, Callable[..., int | None]] = {
     verb.__name__.rstrip("_").replace("_", "-"): verb
     for verb in (
-        *(demo, test, setup, build, peers, npu_sim, npu_evidence),
+        *(demo, test, setup, build, peers, evidence_, npu_sim, npu_evidence),
         *(format_, lint, clean, help_),
     )
 }
@@ -197,7 +211,7 @@ def interrupt(number: int, _frame: object) -> NoReturn:
 def main(name: str = "help", *arguments: str) -> int:
     """Run the verb that the command line names."""
     verb = VERBS.get(name.removeprefix("--"))
-    if verb is None or (arguments and verb not in (demo, test, peers)):
+    if verb is None or (arguments and verb not in (demo, test, peers, evidence_)):
         print(
             f"./dev: no such use: {shlex.join([name, *arguments])}; see ./dev help", file=sys.stderr
         )
