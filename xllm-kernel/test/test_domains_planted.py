@@ -13,7 +13,7 @@ import torch
 
 import xllm_kernel
 from domains.agreement import Judge
-from domains.arguments import Arguments
+from domains.arguments import Arguments, fits
 from domains.boundaries import Probe, probes
 from domains.maker import Maker
 from domains.subjects import subjects
@@ -221,3 +221,12 @@ def test_another_languages_voice_that_differs_is_found(subject: Subject) -> None
 def test_a_set_made_for_the_wrong_side_is_found(subject: Subject) -> None:
     (wrong,) = Judge(subject).hear(_inside(subject), "eps").wrong
     assert wrong == "made to be refused by eps, was accepted"
+
+
+def test_what_is_too_large_to_make_still_shares_its_memory(subject: Subject) -> None:
+    rows = {"shape": (2**16, 40), "strides": (40, 1), "memory": 0}
+    arguments = _inside(subject, {"input": rows})
+    assert not fits(arguments)
+    heard = Judge(subject).hear(arguments)
+    assert heard.clause == "output.apart_from_input"
+    assert (heard.wrong, heard.voices) == ([], ["clauses", "fake call"])

@@ -151,21 +151,15 @@ def fakes_of(arguments: Arguments, mode: FakeTensorMode) -> dict[str, Any]:
             name: mode.from_tensor(value) if isinstance(value, torch.Tensor) else value
             for name, value in made.values.items()
         }
-    values = dict(arguments)
     with mode:
-        for name, laid in tensors_of(arguments).items():
-            size = laid.reach
-            memory = torch.empty(size, dtype=torch_dtype(laid.dtype), device=laid.device)
-            values[name] = memory.as_strided(laid.shape, laid.strides, laid.offset)
-    return values
+        return Made(arguments).values
 
 
 def _memory(size: int, device: str) -> torch.Tensor:
-    """Return bytes that no result is likely to equal: finite numbers in every float type."""
-    # As 16-bit floats 1.4 and as 32-bit ones 0.0112; the same bytes each time.
-    pattern = torch.tensor([0x38, 0x3C], dtype=torch.uint8)
-    room = -(-max(size, 16) // 16) * 16
-    return pattern.repeat(room // 2).to(device)
+    """Return bytes that are finite and uneven in every float type, the same each time."""
+    room = -(-max(size, 16) // 16) * 8
+    words = torch.arange(room) % 1021 + 0x3800
+    return words.to(torch.int16).view(torch.uint8).to(device)
 
 
 def _formatted(laid: Laid) -> torch.Tensor:
