@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from conftest import REPOSITORY_ROOT, need
 from numerics_world import COMMANDS, Outcome, World
 
+from xllm_kernel.numerics import arguments
 from xllm_kernel.numerics import report as report_module
 from xllm_kernel.numerics.render import Progress
 from xllm_kernel.numerics.report import json_value, replace_text
@@ -205,6 +207,26 @@ def test_interrupt_between_cases_keeps_what_was_done(world: World) -> None:
     assert (outcome.code, outcome.report["reason"]) == (130, "interrupted")
     assert [row["status"] for row in outcome.rows] == ["passed", "not_run", "not_run"]
     assert outcome.rows[0]["timings"] is not None
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_interrupt_while_a_report_is_written_waits_and_leaves_no_litter(
+    world: World, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    honest, made = report_module.tempfile.mkstemp, []
+
+    def mkstemp(**options: Any) -> Any:
+        made.append(honest(**options))
+        if len(made) == at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return made[-1]
+
+    argv = ["--implementation", "cpu.plain.affine", "--output", str(world._folder / "r.json")]
+    report = report_module.Report(arguments.parse("numerics", argv), {})
+    monkeypatch.setattr(report_module.tempfile, "mkstemp", mkstemp)
+    with pytest.raises(KeyboardInterrupt):
+        report.write("page")
+    assert sorted(p.name for p in world._folder.iterdir()) == ["r.json", "r.md"]
 
 
 def test_unwritable_output_exits_2_before_anything_runs(

@@ -6,13 +6,15 @@ and metadata live in fields of their own, so that no suite can overwrite what id
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import platform
+import signal
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
@@ -185,14 +187,18 @@ class Report:
         return clean
 
     def write(self, markdown: str) -> None:
-        """Write JSON and, beside it, Markdown; each replaces its predecessor in one step."""
+        """Write JSON and, beside it, Markdown; each replaces its predecessor in one step.
+
+        An interrupt waits until both are there.
+        """
         if self.request.output is None:
             return
         path = self.request.output.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.as_dict(), indent=2, allow_nan=False, ensure_ascii=False)
-        replace_text(path, text + "\n")
-        replace_text(path.with_suffix(".md"), markdown)
+        with _uninterrupted():
+            replace_text(path, text + "\n")
+            replace_text(path.with_suffix(".md"), markdown)
 
     def reproduction(self, row: Row) -> str | None:
         """Return the command that runs a failing row alone, or None for a row that did not fail."""
@@ -277,6 +283,16 @@ def replace_text(path: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Hold interrupts back: one between a file's creation and its name would leave litter."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _now() -> str:
