@@ -22,8 +22,9 @@ def run(arguments: Sequence[str], seconds: float) -> int | None:
     child.start()
     child.join(seconds)
     over = child.exitcode is None
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError):  # it may have no group yet, or none any more
         os.killpg(child.pid or 0, signal.SIGKILL)
+    child.kill()
     child.join()
     return None if over else child.exitcode
 

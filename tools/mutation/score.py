@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from mutation.explained import Explained
-from mutation.mutants import Mutant
 from mutation.trial import Outcome
+
+if TYPE_CHECKING:
+    from mutation.mutants import Mutant
 
 TARGET_PERCENT = 90
 

@@ -17,9 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mutation.mutants import Mutant
-from mutation.targets import Target
+if TYPE_CHECKING:
+    from mutation.mutants import Mutant
+    from mutation.targets import Target
 
 PACKAGE = Path(__file__).resolve().parents[2] / "xllm-kernel"
 _LEFT_BEHIND = shutil.ignore_patterns("build", "dist", "*.egg-info", "__pycache__", ".*cache")
