@@ -18,6 +18,7 @@ VENV = ROOT / ".venv"
 VENV_NPU = ROOT / ".venv-npu"
 MINIMAL = BUILD / "venv-minimal"
 PEERS = BUILD / "venv-peers"
+MUTATION = BUILD / "venv-mutation"
 METADATA = ("pyproject.toml", "setup.py", "python/xllm_kernel/version.py")
 
 # Run by an environment's own Python: is every file that pip installed still there, in full?

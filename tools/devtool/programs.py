@@ -8,7 +8,7 @@ from devtool import npu
 from devtool.cmake import configure
 from devtool.environments import VENV, VENV_NPU
 from devtool.package import CPP
-from devtool.shell import BUILD, CPUS, PACKAGE, SIMULATOR, alone, environment, run, step
+from devtool.shell import BUILD, CPUS, PACKAGE, ROOT, SIMULATOR, alone, environment, run, step
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from devtool import evidence, npu, programs
+from devtool import attack, evidence, npu, programs
 from devtool.cmake import configure
 from devtool.environments import (
     MINIMAL,
@@ -119,6 +119,12 @@ def peers(*arguments: str) -> int:
     return run(["python", "-m", "peers", "--ceilings", probe, *arguments], env=env)
 
 
+def mutation(*arguments: str) -> int:
+    """Plant faults in the shared modules and count those that their tests notice."""
+    build()
+    return attack.run_mutation(*arguments)
+
+
 def npu_sim() -> None:
     """Make .venv-npu with the NPU's wheels, the simulated Ascend runtime, and the xlite bridge."""
     npu.prepare()
@@ -214,7 +220,7 @@ def help_() -> None:
 VERBS: dict[str, Callable[..., int | None]] = {
     verb.__name__.rstrip("_").replace("_", "-"): verb
     for verb in (
-        *(demo, test, setup, build, peers, evidence_, npu_sim, npu_evidence),
+        *(demo, test, setup, build, peers, evidence_, mutation, npu_sim, npu_evidence),
         *(format_, lint, clean, help_),
     )
 }
@@ -228,7 +234,7 @@ def interrupt(number: int, _frame: object) -> NoReturn:
 def main(name: str = "help", *arguments: str) -> int:
     """Run the verb that the command line names."""
     verb = VERBS.get(name.removeprefix("--"))
-    if verb is None or (arguments and verb not in (demo, test, peers, evidence_)):
+    if verb is None or (arguments and verb not in (demo, test, peers, evidence_, mutation)):
         print(
             f"./dev: no such use: {shlex.join([name, *arguments])}; see ./dev help", file=sys.stderr
         )

@@ -33,6 +33,8 @@ class Backend:
         registers: whether the module registers anything.
         name: full name instead of ``<device>.<solution>.<operation>``.
         contract: expression for its contract.
+        hint: what to do where a required module is missing.
+        declares: names that it is said to register; None for its own.
     """
 
     solution: str
@@ -44,9 +46,14 @@ class Backend:
     registers: bool = True
     name: str | None = None
     contract: str = "CONTRACT"
+    hint: str = ""
+    declares: tuple[str, ...] | None = None
 
     def full_name(self, operation: str) -> str:
         return self.name or f"{self.device}.{self.solution}.{operation}"
+
+    def declared(self, operation: str) -> tuple[str, ...]:
+        return (self.full_name(operation),) if self.declares is None else self.declares
 
 
 class OperationBuilder:
@@ -75,7 +82,8 @@ class OperationBuilder:
                     module={self.module(operation, b.solution)!r},
                     device={b.device!r},
                     requires={b.requires!r},
-                    implementations=({b.full_name(operation)!r},),
+                    implementations={b.declared(operation)!r},
+                    hint={b.hint!r},
                 ),"""
             for b in backends
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -83,13 +84,13 @@ def test_calls_a_sample_end_even_where_the_clock_stands() -> None:
     assert Sampling().calls(lambda count: {"wall_us": 0.0}, VirtualClock()) >= 1 << 20
 
 
-def test_one_interrupted_call_does_not_pass_for_a_slow_one() -> None:
+@pytest.mark.parametrize("interrupted", [{0}, {0, 1}, {1, 2}, {0, 2}])
+def test_interrupted_calls_do_not_pass_for_slow_ones(interrupted: set[int]) -> None:
     clock = VirtualClock()
-    honest, first = _measure(clock, 1_000), [True]
+    honest, calls = _measure(clock, 1_000), itertools.count()
 
     def measure(count: int) -> dict[str, float]:
-        if first:
-            first.clear()
+        if next(calls) in interrupted:
             clock.spend(70_000_000)
         return honest(count)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
 from operation_builder import Backend, OperationBuilder
 
+from xllm_kernel import OpContract, PreparedKernel
 from xllm_kernel.explain import main
+from xllm_kernel.guarantees import GUARANTEES
+from xllm_kernel.receipts import Receipt
+from xllm_kernel.registry import KernelSpec
 
 
 @pytest.fixture
@@ -90,3 +95,72 @@ def test_explain_as_a_module_answers_for_this_installation(run_python) -> None:
         assert receipt["implementation"] == "cpu.torch.rms_norm"
         assert others["xllm_kernel.ops.rms_norm.simd"] == "missing"
         assert any("XLLM_KERNEL_BUILD_SIMD=1" in e["reason"] for e in receipt["excluded"])
+
+
+def _receipt(function=abs, **declared) -> Receipt:
+    spec = KernelSpec(
+        **{
+            "name": "cpu.held.alpha",
+            "contract": OpContract("alpha", version=3),
+            "device": "cpu",
+            "execution_modes": ("eager", "compile"),
+            "input_domain": "x must be a tensor; y must be a number",
+            "solution": "held",
+            "priority": 7,
+            **declared,
+        }
+    )
+    excluded = (("cpu.other.alpha", "priority: equal to cpu.held.alpha: by name"),)
+    return Receipt.of(PreparedKernel(spec, function, 2, excluded))
+
+
+class OpOverload:
+    def __call__(self) -> None: ...
+
+    def __str__(self) -> str:
+        return "scale.default"
+
+
+class Able:
+    def __call__(self) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "entry"),
+    [
+        (abs, "C builtin builtins.abs over module builtins.?"),
+        (json.dumps, "function json.dumps"),
+        (OpOverload(), "torch operator scale.default"),
+        (Able(), f"Able {__name__}.?"),
+        (functools.partial(abs), "partial functools.?"),
+    ],
+)
+def test_receipt_says_what_kind_of_callable_is_bound(function, entry: str) -> None:
+    assert _receipt(function).entry == entry
+
+
+def test_receipt_holds_what_was_declared_as_plain_values() -> None:
+    promise = next(iter(GUARANTEES))
+    written = _receipt(guarantees=(promise,), build=("level avx2",), caveats=("unpinned",))
+    assert written.as_dict() == {
+        "operation": "alpha",
+        "contract_version": 3,
+        "implementation": "cpu.held.alpha",
+        "solution": "held",
+        "device": "cpu",
+        "execution_modes": ("eager", "compile"),
+        "priority": 7,
+        "input_domain": "x must be a tensor; y must be a number",
+        "guarantees": (f"{promise}: {GUARANTEES[promise]}",),
+        "build": ("level avx2",),
+        "caveats": ("unpinned",),
+        "entry": "C builtin builtins.abs over module builtins.?",
+        "generation": 2,
+        "excluded": (
+            {
+                "name": "cpu.other.alpha",
+                "code": "priority",
+                "reason": "equal to cpu.held.alpha: by name",
+            },
+        ),
+    }

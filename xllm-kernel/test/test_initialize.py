@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
+import os
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 from operation_builder import Backend, OperationBuilder
 
-from xllm_kernel import KernelRegistry, initialize, receipts, register_kernel
+from xllm_kernel import KernelRegistry, initialize, receipts, register_kernel, runtime
 from xllm_kernel.errors import (
     ConfigurationError,
     ContractError,
@@ -353,3 +356,185 @@ def test_receipts_tell_choice_entry_and_exclusions(build_operations: OperationBu
     (other,) = receipt.excluded
     assert (other.name, other.code) == ("cpu.plain.alpha", "priority")
     assert "0 is lower than 10" in other.reason
+
+
+def test_initialize_takes_the_same_overrides_in_any_order(
+    build_operations: OperationBuilder,
+) -> None:
+    for name in ("alpha", "beta"):
+        build_operations.add(name, Backend("fast", priority=10), Backend("plain"))
+    plans = initialize(device="cpu", overrides={"beta": "plain", "alpha": "fast"})
+    assert initialize(device="cpu", overrides={"alpha": "fast", "beta": "plain"}) is plans
+
+
+def test_initialize_beside_plans_that_it_did_not_publish_is_refused(
+    build_operations: OperationBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_operations.add("alpha", Backend("plain"))
+    initialize(device="cpu")
+    other = KernelRegistry()
+    other.publish({}, {})
+    monkeypatch.setattr(KernelRegistry, "_instance", other)
+    with pytest.raises(ConfigurationError, match="published without it"):
+        initialize(device="cpu")
+    monkeypatch.setattr(runtime, "_configuration", None)
+    with pytest.raises(ConfigurationError, match="published without it"):
+        initialize(device="cpu")
+
+
+def test_initialize_imports_no_backend_of_another_device(
+    build_operations: OperationBuilder,
+) -> None:
+    broken = "raise SystemError"
+    build_operations.add(
+        "alpha",
+        Backend("first", device="abacus", prologue=broken),
+        Backend("plain"),
+        Backend("last", device="npu", prologue=broken),
+    )
+    plan = initialize(device="cpu")["alpha"]
+    said = "device: declared for '{}', the worker runs 'cpu'"
+    assert dict(plan.excluded) == {
+        build_operations.module("alpha", "first"): said.format("abacus"),
+        build_operations.module("alpha", "last"): said.format("npu"),
+    }
+
+
+def test_initialize_says_what_is_missing_and_how_to_get_it(
+    build_operations: OperationBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "blocked_sdk", None)
+    build_operations.add(
+        "alpha",
+        Backend("one", requires=("no_such_sdk",), hint="install the SDK"),
+        Backend("two", requires=("no_such_sdk", "json", "blocked_sdk")),
+        Backend("plain", requires=("json",)),
+    )
+    excluded = dict(initialize(device="cpu")["alpha"].excluded)
+    assert excluded == {
+        build_operations.module("alpha", "one"): (
+            "missing: required module is absent: no_such_sdk; install the SDK"
+        ),
+        build_operations.module("alpha", "two"): (
+            "missing: required modules are absent: no_such_sdk, blocked_sdk"
+        ),
+    }
+
+
+def test_initialize_asks_the_platform_what_the_system_lacks(
+    build_operations: OperationBuilder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def absence(modules: tuple[str, ...]) -> str | None:
+        asked.append(modules)
+        return "no driver is loaded" if "json" in modules else None
+
+    platform = SimpleNamespace(execution_modes=("eager",), absence=absence)
+    monkeypatch.setattr(runtime, "get_platform", lambda device: platform)
+    build_operations.add("alpha", Backend("fast", requires=("json",)), Backend("plain"))
+    plan = initialize(device="cpu")["alpha"]
+    module = build_operations.module("alpha", "fast")
+    assert dict(plan.excluded) == {module: "missing: no driver is loaded"}
+    assert asked == [("json",), ()]
+
+
+def test_initialize_finds_a_required_submodule_that_nobody_imported(
+    build_operations: OperationBuilder, tmp_path
+) -> None:
+    package = tmp_path / "whole_sdk" / "inner"
+    package.mkdir(parents=True)
+    for path in (package.parent / "__init__.py", package / "__init__.py", package / "part.py"):
+        path.write_text("")
+    build_operations.add("alpha", Backend("fast", requires=("whole_sdk.inner.part",)))
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.fast.alpha"
+    assert "whole_sdk.inner.part" not in sys.modules
+    for name in ("whole_sdk.inner", "whole_sdk"):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("backend", "wanted", "got"),
+    [
+        (
+            Backend("a", declares=("cpu.a.alpha", "cpu.b.alpha")),
+            r"cpu\.a\.alpha, cpu\.b",
+            r"cpu\.a",
+        ),
+        (Backend("a", declares=("cpu.b.alpha",)), r"cpu\.b\.alpha", r"cpu\.a\.alpha"),
+        (Backend("a", declares=(), registers=False), "an implementation", "none"),
+        (Backend("a", registers=False), r"cpu\.a\.alpha", "none"),
+    ],
+)
+def test_initialize_with_a_backend_that_registers_something_else_raises(
+    build_operations: OperationBuilder, backend: Backend, wanted: str, got: str
+) -> None:
+    build_operations.add("alpha", backend, Backend("plain"))
+    with pytest.raises(
+        ConfigurationError, match=rf"must register {wanted}.*it registered {got}.*; correct its"
+    ):
+        initialize(device="cpu")
+
+
+def test_initialize_with_a_backend_that_need_not_say_what_it_registers(
+    build_operations: OperationBuilder,
+) -> None:
+    build_operations.add("alpha", Backend("plain", declares=()))
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.plain.alpha"
+
+
+def test_initialize_again_sees_what_a_build_wrote_meanwhile(
+    build_operations: OperationBuilder, tmp_path
+) -> None:
+    build_operations.add("alpha", Backend("fast", requires=("later_sdk",)))
+    with pytest.raises(DependencyAbsentError):
+        initialize(device="cpu")
+    seen = tmp_path.stat()
+    (tmp_path / "later_sdk.py").write_text("")
+    # As where both happen within one tick of the file system's clock.
+    os.utime(tmp_path, ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.fast.alpha"
+
+
+def test_initialize_after_a_repair_reads_the_backend_and_its_marker_anew(
+    build_operations: OperationBuilder, tmp_path
+) -> None:
+    marker = tmp_path / build_operations.package / "marker.py"
+    marker.write_text("BROKEN = True")
+    (tmp_path / "outer_sdk.py").write_text("")
+    name = f"{build_operations.package}.marker"
+    prologue = f"import outer_sdk, {name} as marker\nif marker.BROKEN: raise OSError('truncated')"
+    backend = Backend("fast", requires=(name, "outer_sdk"), prologue=prologue)
+    build_operations.add("alpha", Backend("plain"), backend)
+    with pytest.raises(DependencyBrokenError, match="truncated"):
+        initialize(device="cpu")
+    assert name not in sys.modules
+    assert not hasattr(sys.modules[build_operations.module("alpha")], "plain")
+    assert "outer_sdk" in sys.modules  # an SDK may not be loaded twice
+    del sys.modules["outer_sdk"]
+    marker.write_text("BROKEN = False  # repaired")
+    assert initialize(device="cpu")["alpha"].spec.name == "cpu.fast.alpha"
+
+
+def test_initialize_failure_keeps_the_modules_that_the_host_had_imported(
+    build_operations: OperationBuilder,
+) -> None:
+    build_operations.add("alpha", Backend("plain"))
+    build_operations.add("beta", Backend("plain", prologue="raise OSError"))
+    module = importlib.import_module(build_operations.module("alpha", "plain"))
+    with pytest.raises(DependencyBrokenError):
+        initialize(device="cpu")
+    assert sys.modules[module.__name__] is module
+    build_operations.write("beta", Backend("plain"))
+    assert initialize(device="cpu")["alpha"].function is module.run
+
+
+def test_initialize_forgets_only_the_module_that_its_package_holds(
+    build_operations: OperationBuilder,
+) -> None:
+    package = build_operations.module("alpha")
+    prologue = f"import {package}; {package}.plain = 'of its own'; raise OSError"
+    build_operations.add("alpha", Backend("plain"), Backend("fast", prologue=prologue))
+    with pytest.raises(DependencyBrokenError):
+        initialize(device="cpu")
+    assert sys.modules[package].plain == "of its own"

@@ -201,22 +201,20 @@ def _overridden(
     reasons: Mapping[str, str],
 ) -> Candidate:
     target = override.target
-    for candidate in fitting:  # an exact name takes precedence over a solution's
-        if candidate.spec.name == target:
-            return candidate
-    exact_exists = any(c.spec.name == target for c in candidates)
+    # An exact name takes precedence over a solution's, even where only the latter would fit.
+    exact = [c for c in candidates if c.spec.name == target]
+    meant = exact or [c for c in candidates if c.spec.solution == target]
     for candidate in fitting:
-        if candidate.spec.solution == target and not exact_exists:
+        if candidate in meant:
             return candidate
-    named = [c.spec.name for c in candidates if target in (c.spec.name, c.spec.solution)]
-    why = [f"{name} ({reasons[name]})" for name in named]
+    why = [f"{c.spec.name} ({reasons[c.spec.name]})" for c in meant]
     missing = [a for a in absent if a.backend.answers_to(target)]
     why += [f"{a.backend.module} ({a.reason})" for a in missing]
     message = (
         f"{operation} [{override.source}]: the choice '{target}' cannot be honoured: "
         f"{'; '.join(why)}; an explicit choice is never replaced by another implementation"
     )
-    if missing and not named and all(a.code == "missing" for a in missing):
+    if missing and not meant and all(a.code == "missing" for a in missing):
         raise DependencyAbsentError(message)
     raise ConfigurationError(message)
 

@@ -1,0 +1,59 @@
+"""Which tests guard which module: few and fast ones, since every mutant runs them.
+
+A survivor is one of these tests' business; that some slow test elsewhere would see it is no answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A module under attack.
+
+    Attributes:
+        module: path below the package.
+        tests: what pytest runs, below the folder of the tests, the likeliest to fail first; and
+            options.
+    """
+
+    module: str
+    tests: tuple[str, ...]
+
+
+# These start processes, which load PyTorch anew.
+_SLOW_EXPLAIN = (
+    "--deselect=test/test_explain.py::test_explain_as_a_module_answers_for_this_installation"
+)
+_SLOW_CLI = tuple(
+    f"--deselect=test/test_numerics_cli.py::{name}"
+    for name in (
+        "test_help_needs_no_framework",
+        "test_both_commands_run_the_default_torch_solution",
+        "test_npu_without_its_framework_exits_3_and_names_it",
+        "test_interrupted_run_leaves_its_report",
+    )
+)
+_CLI, _REPORT = "test_numerics_cli.py", "test_numerics_report.py"
+_DATA = "test_data_classes.py"
+
+TARGETS = (
+    Target("registry.py", ("test_registry.py", "test_selection.py", _DATA)),
+    Target("selection.py", ("test_selection.py", _DATA)),
+    Target("runtime.py", ("test_initialize.py", "test_selection.py", _DATA)),
+    Target("catalog.py", ("test_catalog.py", "test_selection.py", _DATA)),
+    Target("domain.py", ("test_domain.py", _DATA)),
+    Target("clauses.py", ("test_domain.py", _DATA)),
+    Target("receipts.py", ("test_explain.py", "test_initialize.py", _DATA, _SLOW_EXPLAIN)),
+    Target("explain.py", ("test_explain.py", _SLOW_EXPLAIN)),
+    Target("artifacts.py", ("test_artifacts.py", _DATA)),
+    Target("numerics/report.py", (_REPORT, _CLI, _DATA, *_SLOW_CLI)),
+    Target("numerics/render.py", (_REPORT, _CLI, *_SLOW_CLI)),
+    Target("numerics/verify.py", (_CLI, _REPORT, *_SLOW_CLI)),
+    Target("numerics/case_run.py", (_CLI, _REPORT, _DATA, *_SLOW_CLI)),
+    Target("numerics/arguments.py", (_CLI, *_SLOW_CLI)),
+    Target("numerics/catalog.py", (_CLI, *_SLOW_CLI)),
+    Target("benchmark/sampling.py", ("test_benchmark_statistics.py",)),
+    Target("benchmark/statistics.py", ("test_benchmark_statistics.py",)),
+)
