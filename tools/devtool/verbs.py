@@ -137,7 +137,7 @@ def npu_evidence() -> int:
 
 
 def evidence_(*arguments: str) -> int:
-    """Set up, build, and make a long check (domains) that the tests make in little."""
+    """Set up, build, and make a long check (domains, tolerances) that the tests make in little."""
     program = programs.PROGRAMS.get(arguments[0] if arguments else "")
     if program is None:
         raise DevError(
