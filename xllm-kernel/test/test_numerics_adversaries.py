@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import os
 import stat
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import affine
@@ -12,6 +16,7 @@ import pytest
 import torch
 from numerics_world import COMMANDS, QUICK, World
 
+from xllm_kernel.numerics import compare
 from xllm_kernel.numerics.compare import flatten
 
 BOTH = pytest.mark.parametrize("command", COMMANDS)
@@ -56,7 +61,11 @@ def test_an_output_handed_out_again_fails(world: World, command: str) -> None:
     cache: dict[int, object] = {}
 
     def cached(x: torch.Tensor, *arguments: object) -> object:
-        return cache.setdefault(x.data_ptr(), _honest(x, *arguments))
+        result = _honest(x, *arguments)
+        first = cache.setdefault(x.data_ptr(), result)
+        for (_, mine), (_, now) in zip(flatten(first), flatten(result), strict=True):
+            mine.copy_(now)
+        return first
 
     world.plant(cached)
     outcome = world.run(command)
@@ -94,6 +103,127 @@ def test_a_result_that_is_wrong_only_while_it_is_timed_gets_no_figure(world: Wor
     assert outcome.code == 1
     row = outcome.rows[0]
     assert (row["stage"], row["timings"]) == ("validate after_timing", None)
+
+
+def _clock() -> None:
+    time.perf_counter_ns = lambda: 0
+
+
+def _comparison() -> None:
+    compare._values = lambda *arguments: None
+
+
+def _table_of_checks() -> None:
+    compare._CHECKS_BY_TENSOR = ()
+
+
+def _code_of_the_judge() -> None:
+    compare.judge.__code__ = (lambda *arguments: {"status": "passed"}).__code__
+
+
+def _method_of_tensors() -> None:
+    torch.Tensor.isnan = lambda self: torch.zeros_like(self, dtype=torch.bool)
+
+
+def _function_of_torch() -> None:
+    torch.nextafter = lambda a, b: a
+
+
+TOOLS = {
+    _clock: "time.perf_counter_ns",
+    _comparison: "xllm_kernel.numerics.compare._values",
+    _table_of_checks: "xllm_kernel.numerics.compare._CHECKS_BY_TENSOR",
+    _code_of_the_judge: "xllm_kernel.numerics.compare.judge",
+    _method_of_tensors: "torch.Tensor.isnan",
+    _function_of_torch: "torch.nextafter",
+}
+
+
+@pytest.fixture
+def tools_put_back() -> Iterator[None]:
+    clock, values, table = time.perf_counter_ns, compare._values, compare._CHECKS_BY_TENSOR
+    code, function = compare.judge.__code__, torch.nextafter
+    yield
+    time.perf_counter_ns, torch.nextafter = clock, function
+    compare._values, compare._CHECKS_BY_TENSOR = values, table
+    compare.judge.__code__ = code
+    if "isnan" in vars(torch.Tensor):
+        del torch.Tensor.isnan
+
+
+@BOTH
+@pytest.mark.parametrize("replace", TOOLS)
+def test_an_implementation_that_replaces_the_judges_tools_is_caught(
+    world: World, command: str, replace: Callable[[], None], tools_put_back: None
+) -> None:
+    def tampering(*arguments: object) -> object:
+        replace()
+        return _honest(*arguments)
+
+    world.plant(tampering)
+    outcome = world.run(command)
+    (row,) = outcome.rows
+    assert (outcome.code, row["status"], row["stage"]) == (1, "failed", "integrity")
+    assert row["reason"].startswith(f"{TOOLS[replace]} was replaced")
+    assert row.get("timings") is None
+
+
+@BOTH
+def test_a_result_that_is_right_only_while_a_judge_looks_on_fails(
+    world: World, command: str
+) -> None:
+    def watchful(*arguments: object) -> object:
+        result = _honest(*arguments)
+        names = [frame.name for frame in traceback.extract_stack()]
+        if "judge" not in names:
+            _spoil(result)
+        return result
+
+    world.plant(watchful)
+    outcome = world.run(command)
+    assert (outcome.code, outcome.rows[0]["stage"]) == (1, "validate captured")
+
+
+def test_answers_known_by_heart_fail_on_other_data(world: World) -> None:
+    known: list[torch.Tensor] = []
+
+    def reciting(x: torch.Tensor, *arguments: object) -> object:
+        known.append(x.clone())
+        result = _honest(x, *arguments)
+        if not x.equal(known[0]):
+            _spoil(result)
+        return result
+
+    world.plant(reciting)
+    outcome = world.run("numerics")
+    assert (outcome.code, outcome.rows[0]["stage"]) == (1, "validate other_data")
+
+
+def test_a_result_that_another_thread_finishes_later_fails(world: World) -> None:
+    def late(*arguments: object) -> object:
+        result = _honest(*arguments)
+        for _, leaf in flatten(result):
+            done = leaf.clone()
+            leaf.zero_()
+            threading.Timer(0.2, leaf.copy_, (done,)).start()
+        return result
+
+    world.plant(late)
+    outcome = world.run("numerics")
+    assert (outcome.code, outcome.rows[0]["stage"]) == (1, "validate function")
+
+
+class _Lazy(torch.Tensor):
+    """Would compute its values when they are looked at."""
+
+
+def test_a_tensor_that_could_compute_itself_when_looked_at_fails(world: World) -> None:
+    def lazy(*arguments: object) -> object:
+        return compare.map_tensors(_honest(*arguments), lambda t: t.as_subclass(_Lazy))
+
+    world.plant(lazy)
+    outcome = world.run("numerics")
+    assert outcome.rows[0]["validation"]["function"]["check"] == "structure"
 
 
 @BOTH

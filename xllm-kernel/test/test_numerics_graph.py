@@ -84,7 +84,8 @@ def test_graph_mode_passes_without_calling_the_operator_after_capture(
     world.plant(count)
     outcome = world.run(command, "--mode", "graph", "--warmup", "3")
     assert (outcome.code, outcome.report["mode"]) == (0, "graph")
-    assert len(calls) == 1 + 3 + CALLS
+    # A numerics run judges other data, and once more with the other end of memory guarded.
+    assert len(calls) == 1 + 3 + CALLS + (2 if command == "numerics" else 0)
     if command == "benchmark":
         assert outcome.rows[0]["timings"]["calls_a_replay"] == CALLS
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from xllm_kernel.numerics.binding import bind
-from xllm_kernel.numerics.suite import PreparedCase
+from xllm_kernel.numerics.bound import Expectation, Recipe, bind_case
 
 
 @dataclass(frozen=True)
@@ -19,24 +19,11 @@ class Case:
         return f"at most 1000 values, got {self.size}" if self.size > 1000 else None
 
     def prepare(self, plan):
-        import torch
-
-        from xllm_kernel.numerics.compare import Expected, judge
-        from xllm_kernel.numerics.storage import ArgumentGuard
-        from xllm_kernel.numerics.tolerance import Earned
-
-        values = torch.randn(self.size, generator=torch.Generator().manual_seed(1))
-        guard = ArgumentGuard({"values": values}, plan.spec.contract.mutates)
-        earned = Earned(factor=1.5, worst=0.5, rms=0.29, draws=1)
-        exact = values.double() * self.scale
-        expected = {
-            "scaled": Expected(exact, torch.float32, values.device, earned),
-            "parts": (Expected(-exact, torch.float32, values.device, earned),),
-        }
-        return PreparedCase(
-            function=lambda: plan.function(values, self.scale),
+        prepared = bind_case(plan, Recipe(self._make, _expect))
+        return replace(
+            prepared,
             validate=lambda function: {
-                **judge(function, expected, guard),
+                **prepared.validate(function),
                 "case_id": "stolen",
                 "operation": "stolen",
                 "implementation": "stolen",
@@ -45,9 +32,32 @@ class Case:
             metadata={"case_id": "stolen", "status": "stolen", "limit": float("inf")},
         )
 
+    def _make(self, number):
+        import torch
+
+        generator = torch.Generator().manual_seed(1 + number)
+        return {"values": torch.randn(self.size, generator=generator), "scale": self.scale}
+
+
+def _expect(arguments, device):
+    import torch
+
+    from xllm_kernel.numerics.compare import Expected
+    from xllm_kernel.numerics.tolerance import Earned
+
+    earned = Earned(factor=1.5, worst=0.5, rms=0.29, draws=1)
+    exact = arguments["values"].double() * arguments["scale"]
+    return Expectation(
+        {
+            "scaled": Expected(exact, torch.float32, device, earned),
+            "parts": (Expected(-exact, torch.float32, device, earned),),
+        }
+    )
+
 
 class Suite:
     operation = "affine"
+    faults = ()
     implementations = ("cpu.plain.affine", "cpu.other.affine", "cpu.absent.affine")
 
     def add_arguments(self, parser):

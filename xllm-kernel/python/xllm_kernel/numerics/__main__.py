@@ -6,14 +6,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.numerics import arguments, self_test, verify
 from xllm_kernel.numerics.render import NOTHING, Columns, number
 from xllm_kernel.numerics.report import Row
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    request = arguments.parse("numerics", sys.argv[1:] if argv is None else argv)
+    argv = sys.argv[1:] if argv is None else argv
+    if self_test.FLAG in argv:
+        return self_test.main([word for word in argv if word != self_test.FLAG])
+    request = arguments.parse("numerics", argv)
     settings = {"warmup": request.warmup, "threads": request.threads}
     return verify.run(request, COLUMNS, settings, stage=None)
 

@@ -1,4 +1,4 @@
-"""The steps of one case: prepare, validate, warm up, capture, validate again, time, validate again.
+"""The steps of one case: prepare, validate, other data, warm up, capture, validate, prove or time.
 
 A failure ends the case and stays in its row; nothing is retried another way.
 """
@@ -8,14 +8,17 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
 from xllm_kernel.errors import ConfigurationError, KernelError
+from xllm_kernel.numerics import memory
 from xllm_kernel.numerics.compare import shares_storage
+from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
+from xllm_kernel.numerics.vacuity import vacuous
 from xllm_kernel.platforms import Platform
 from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
@@ -35,6 +38,12 @@ class Stage(Protocol):
 
 # What an implementation may raise. One that ends the process ends its case, not the run.
 RAISED = (Exception, SystemExit, GeneratorExit)
+
+
+# Steps that judge a case over again are worth their time up to here: what they look for does not
+# depend on the number of rows.
+_MOST_ELEMENTS = 1 << 20
+_TOO_LARGE = f"other data, memory guarded at the start: more than {_MOST_ELEMENTS} elements"
 
 
 class MeasurementError(KernelError):
@@ -88,6 +97,7 @@ class CaseRun:
         mode: str,
         warmup: int | None,
         stage: Stage | None,
+        seal: Seal | None = None,
     ) -> None:
         """Take what all cases share.
 
@@ -97,9 +107,11 @@ class CaseRun:
             mode: execution mode.
             warmup: see ``warm_up``.
             stage: what follows validation, or None.
+            seal: of the judge's tools, made before the implementation was loaded; None looks after
+                none of them.
         """
         self._platform, self._plan, self._mode = platform, plan, mode
-        self._warmup, self._stage = warmup, stage
+        self._warmup, self._stage, self._seal = warmup, stage, seal
 
     def run(self, case: KernelCase, row: Row) -> None:
         """Take a case through all steps and fill in its row.
@@ -108,7 +120,10 @@ class CaseRun:
             CaseEndedError: unless the case passed; the row says so already.
         """
         try:
-            self._steps(case, row)
+            try:
+                self._steps(case, row)
+            finally:
+                self._check_seal()
         except CaseEndedError as end:
             row.timings = None  # figures of a case that does not pass are no figures
             row.end(end.status, end.stage, str(end))
@@ -117,18 +132,26 @@ class CaseRun:
             raise
         row.status = "passed"
 
+    def _check_seal(self) -> None:
+        """End the case, whatever it came to, where the judge's tools are no longer its own."""
+        broken = self._seal.broken() if self._seal is not None else None
+        if broken is not None:
+            raise CaseEndedError("failed", "integrity", broken)
+
     def _steps(self, case: KernelCase, row: Row) -> None:
         unsupported = case.unsupported_reason(self._plan)
         if unsupported is not None:
             raise CaseEndedError("not_applicable", "support", unsupported)
-        with _step(row, "prepare", "preparation_s", crashed=False):
-            prepared = case.prepare(self._plan)
+        prepared = self._prepare(case, row, "end")
         row.metadata = prepared.metadata
         refusal = self._stage.refusal(self._plan, prepared.reset) if self._stage else None
         if refusal is not None:
             raise RefusedError(f"{self._plan.spec.name}: {refusal}")
         self._put_back(row, prepared)
         first = _validate(row, "function", prepared, prepared.function)
+        repeated = self._stage is None and _is_small(prepared)
+        if repeated and prepared.refresh is not None:
+            self._validate_other_data(row, prepared, first)
         with _step(row, "warmup", "warmup_s"):
             warm_up(partial(self._call_afresh, prepared), self._warmup)
             self._platform.synchronize()
@@ -143,10 +166,41 @@ class CaseRun:
             raise CaseEndedError("not_applicable", "support", reason)
         self._validate_captured(row, "captured", prepared, captured, first)
         if self._stage is None:
+            self._prove(case, row, prepared, captured.outputs()[-1], repeated)
             return
         with _step(row, "timing", "timing_s"):
             row.timings = self._stage.run(self._platform, captured, prepared.reset)
         self._validate_captured(row, "after_timing", prepared, captured, first)
+
+    def _prepare(self, case: KernelCase, row: Row, side: str) -> PreparedCase:
+        """Prepare a case; where it is judged rather than timed, with guarded memory."""
+        guard = memory.guarded(side) if self._stage is None else nullcontext()
+        with guard, _step(row, "prepare", "preparation_s", crashed=False):
+            return case.prepare(self._plan)
+
+    def _validate_other_data(self, row: Row, prepared: PreparedCase, first: object) -> None:
+        """Judge a call on other data in the same memory, which stay there from then on."""
+        assert prepared.refresh is not None
+        with _step(row, "refresh", "preparation_s", crashed=False):
+            prepared.refresh(1)
+        self._put_back(row, prepared)
+        second = _validate(row, "other_data", prepared, prepared.function)
+        _check_fresh("other_data", first, second)
+
+    def _prove(
+        self, case: KernelCase, row: Row, prepared: PreparedCase, result: object, repeated: bool
+    ) -> None:
+        """Show that the case can fail, and judge it with the other ends of its memory guarded."""
+        with _step(row, "prove", "validation_s", crashed=False):
+            nobody = vacuous(prepared, self._plan.spec.contract.mutates, result)
+        if nobody is not None:
+            raise CaseEndedError("failed", "prove", nobody)
+        if not repeated:
+            row.metadata = {**row.metadata, "left_out": _TOO_LARGE}
+            return
+        other = self._prepare(case, row, "start")
+        self._put_back(row, other)
+        _validate(row, "start_guarded", other, other.function)
 
     def _put_back(self, row: Row, prepared: PreparedCase) -> None:
         """Restore the arguments that calls write to; a case without a reset has none."""
@@ -183,13 +237,24 @@ class CaseRun:
             raise CaseEndedError("error", "replay", reason)
         for output in outputs:
             _validate(row, phase, prepared, partial(_already_there, output))
-            if shares_storage(first, output):
-                raise CaseEndedError(
-                    "failed",
-                    f"validate {phase}",
-                    "an output shares storage with the first call's, which is still held; each "
-                    "call must return fresh tensors",
-                )
+            _check_fresh(phase, first, output)
+
+
+def _is_small(prepared: PreparedCase) -> bool:
+    tensors = [a for a in prepared.arguments.values() if hasattr(a, "untyped_storage")]
+    elements: int = sum(tensor.numel() for tensor in tensors)
+    return elements <= _MOST_ELEMENTS
+
+
+def _check_fresh(phase: str, first: object, output: object) -> None:
+    """End the case where a later output lies in the first one's memory."""
+    if shares_storage(first, output):
+        raise CaseEndedError(
+            "failed",
+            f"validate {phase}",
+            "an output shares storage with the first call's, which is still held; each call must "
+            "return fresh tensors",
+        )
 
 
 def _validate(row: Row, phase: str, prepared: PreparedCase, function: ZeroArgument) -> object:

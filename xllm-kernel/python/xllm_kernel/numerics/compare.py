@@ -68,6 +68,15 @@ def flatten(structure: object, path: str = "output") -> Leaves:
     return [leaf for sub_path, value in parts for leaf in flatten(value, sub_path)]
 
 
+def map_tensors(structure: Any, change: Callable[[torch.Tensor], Any]) -> Any:
+    """Return nested dictionaries, tuples and lists with each tensor replaced."""
+    if isinstance(structure, Mapping):
+        return {key: map_tensors(item, change) for key, item in structure.items()}
+    if isinstance(structure, (tuple, list)):
+        return type(structure)([map_tensors(item, change) for item in structure])
+    return change(structure) if _is_tensor(structure) else structure
+
+
 def shares_storage(first: object, second: object) -> bool:
     """Say whether any tensor of one structure shares a byte of storage with one of another."""
     tensors = [leaf for _, leaf in flatten(second) if _is_tensor(leaf)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, expect_sum
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, expect_sum, float32
 from xllm_kernel.numerics.rms_norm_family import FamilySuite, part
 from xllm_kernel.registry import PreparedKernel
 
@@ -25,7 +25,7 @@ class FusedAddRmsNormInplaceCase(FamilyCase):
         from xllm_kernel.numerics.rms_norm_reference import rounded_sum
 
         total = rounded_sum(arguments["input"], arguments["residual"])
-        norm = expect_norm(total, arguments["weight"], self.eps32, device)
+        norm = expect_norm(total, arguments["weight"], float32(arguments["eps"]), device)
         written = {"input": norm.expected, "residual": expect_sum(total, device)}
         return Expectation(None, written, norm.notes)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32
 from xllm_kernel.numerics.rms_norm_family import FamilySuite
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ class RmsNormCase(FamilyCase):
 
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
         """Return what the norm must be."""
-        norm = expect_norm(arguments["input"], arguments["weight"], self.eps32, device)
+        norm = expect_norm(
+            arguments["input"], arguments["weight"], float32(arguments["eps"]), device
+        )
         return Expectation(norm.expected, notes=norm.notes)
 
 

@@ -58,11 +58,6 @@ class FamilyCase:
     make: Callable[[int], Inputs]
     layouts: Mapping[str, Layout] = field(default_factory=dict)
 
-    @property
-    def eps32(self) -> float:
-        """The eps that counts."""
-        return float(struct.unpack("f", struct.pack("f", self.eps))[0])
-
     def unsupported_reason(self, plan: PreparedKernel) -> str | None:
         """Ask the implementation's declared domain; without one its vendor accepts the dtypes."""
         domain = plan.spec.domain
@@ -82,7 +77,7 @@ class FamilyCase:
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
         recipe = Recipe(self.arguments, self._as_placed, self.layouts, frozenset(self.written))
-        return bind_case(plan, recipe, {"eps_float32": self.eps32})
+        return bind_case(plan, recipe, {"eps_float32": float32(self.eps)})
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of a call by name, tensors on the CPU."""
@@ -105,6 +100,11 @@ class FamilyCase:
             for name, want in dense.written.items()
         }
         return replace(dense, written=written)
+
+
+def float32(number: float) -> float:
+    """Round a number to float32, as the contract does with eps."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 class Norm(NamedTuple):

@@ -18,6 +18,7 @@ from xllm_kernel.numerics.binding import bind
 from xllm_kernel.numerics.captured import recordings
 from xllm_kernel.numerics.regimes import REGIMES, named
 from xllm_kernel.numerics.rms_norm_case import FamilyCase
+from xllm_kernel.numerics.rms_norm_faults import FAULTS
 from xllm_kernel.numerics.rms_norm_inputs import ACTIVATIONS, DEFAULT_EPS, CaseMaker, Dtypes
 from xllm_kernel.numerics.suite import NotTriedError, Trial
 from xllm_kernel.registry import KernelFunction, KernelRegistry, PreparedKernel
@@ -84,6 +85,7 @@ class FamilySuite:
         """
         self.operation, self.implementations = operation, implementations
         self._maker, self._parts = CaseMaker(operation, case, tensors), parts
+        self.faults = FAULTS
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the options that choose shapes, dtypes and data; a benchmark has no regimes."""

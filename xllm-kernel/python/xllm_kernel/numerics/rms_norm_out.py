@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32
 from xllm_kernel.numerics.rms_norm_family import FamilySuite, part
 from xllm_kernel.registry import PreparedKernel
 
@@ -24,7 +24,9 @@ class RmsNormOutCase(FamilyCase):
 
     def expect(self, arguments: Arguments, device: torch.device) -> Expectation:
         """Return what must stand in the buffer."""
-        norm = expect_norm(arguments["input"], arguments["weight"], self.eps32, device)
+        norm = expect_norm(
+            arguments["input"], arguments["weight"], float32(arguments["eps"]), device
+        )
         return Expectation(None, {"output": norm.expected}, norm.notes)
 
 

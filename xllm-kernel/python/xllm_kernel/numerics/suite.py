@@ -15,6 +15,9 @@ from xllm_kernel.registry import PreparedKernel
 if TYPE_CHECKING:
     import torch
 
+    from xllm_kernel.numerics.bound import Expectation
+    from xllm_kernel.numerics.planting import Fault
+
 ZeroArgument = Callable[[], object]
 
 
@@ -51,6 +54,8 @@ class PreparedCase:
             ``validate`` and ``reset`` go by them; the number picks the data, 0 the case's own. None
             where the case has no others.
         arguments: what ``function`` passes, by name and in order: tensors and numbers.
+        expect: returns the ``Expectation`` of arguments on the CPU, and of where results must be.
+            Suites that give the last three can show what faults they catch; ``bound`` does.
     """
 
     function: ZeroArgument
@@ -59,6 +64,7 @@ class PreparedCase:
     reset: Reset | None = None
     refresh: Callable[[int], None] | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    expect: Callable[[Mapping[str, Any], torch.device], Expectation] | None = None
 
 
 class NotTriedError(Exception):
@@ -117,6 +123,10 @@ class OperationSuite(Protocol):
     @property
     def implementations(self) -> tuple[str, ...]:
         """Full names of the implementations that the suite knows."""
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """Faults that only this operation can have, for ``--self-test``; may be none."""
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Add the suite's own options; the parser's default ``kind`` names the command."""

@@ -17,6 +17,7 @@ from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
 from xllm_kernel.numerics import guarantee_rows, render
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
+from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.report import Report, Row
 from xllm_kernel.numerics.suite import KernelCase
 from xllm_kernel.platforms import Platform, get_platform
@@ -109,13 +110,14 @@ def _execute(
     if request.threads is not None:
         _set_threads(request.threads)
     report.environment.update(platform.environment())
+    seal = Seal()  # before anything of the implementation is loaded
     begin = time.perf_counter()
     plan = suite.prepare(request.device, request.mode, request.implementation)
     report.preparation_s = time.perf_counter() - begin
     _check_plan(request, plan)
     report.receipt = Receipt.of(plan).as_dict()
     report.write(render.markdown(report, columns))
-    runner = CaseRun(platform, plan, request.mode, request.warmup, stage)
+    runner = CaseRun(platform, plan, request.mode, request.warmup, stage, seal)
     progress = render.Progress(len(cases), sys.stderr)
     crashed = False
     for case, row in zip(cases, report.rows, strict=True):
