@@ -71,6 +71,7 @@ def test_schema_refuses_a_success_without_a_passing_case(world: World, command: 
 
     good = world.run(command).report
     _check(good)
+    death = {"rank": 0, "case_id": None, "stage": "end", "ending": "status 66"}
     for path, value in (
         (("coverage", "passed"), 0),
         (("coverage", "failed"), 1),
@@ -78,6 +79,12 @@ def test_schema_refuses_a_success_without_a_passing_case(world: World, command: 
         (("rows", 0, "status"), "failed"),
         (("rows", 0, "title"), "x"),
         (("schema_version",), 2),
+        (("processes", "deaths"), [death]),
+        (("processes", "lost"), [1]),
+        (("ranks",), 0),
+        (("receipt", "plan_hash"), "1"),
+        (("rows", 0, "reproduce"), "python"),
+        (("rows", 0, "crashed"), True),
     ):
         bad = json.loads(json.dumps(good))
         place = bad
