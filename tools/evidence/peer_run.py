@@ -15,14 +15,15 @@ import torch
 
 from peer_rules import RULES, Pair, Rule, Seen
 from xllm_kernel.errors import RAISED
-from xllm_kernel.numerics import planted_conduct, planted_results
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.bound import Expectation
 from xllm_kernel.numerics.compare import Expected, flatten
-from xllm_kernel.numerics.fault_run import FaultRun
 from xllm_kernel.numerics.faults import faults
 from xllm_kernel.numerics.memory import write
-from xllm_kernel.numerics.planting import Fault, is_tensor
+from xllm_kernel.numerics.planted import conduct as planted_conduct
+from xllm_kernel.numerics.planted import results as planted_results
+from xllm_kernel.numerics.planted.fault import Fault, is_tensor
+from xllm_kernel.numerics.planted.run import FaultRun
 from xllm_kernel.numerics.storage import overlap
 from xllm_kernel.registry import KernelFunction
 

@@ -15,10 +15,10 @@ import torch
 from test_guarantees import Kernel, _flaw, honest, plan_of, trial_of
 
 from xllm_kernel.guarantees import GUARANTEES
-from xllm_kernel.numerics import invariance
 from xllm_kernel.numerics.__main__ import main
-from xllm_kernel.numerics.certificates import CIRCUMSTANCES
-from xllm_kernel.numerics.invariance import Subject, covered
+from xllm_kernel.numerics.invariants import checks as invariance
+from xllm_kernel.numerics.invariants.certificates import CIRCUMSTANCES
+from xllm_kernel.numerics.invariants.checks import Subject, covered
 from xllm_kernel.numerics.rms_norm_out import SUITE
 from xllm_kernel.numerics.suite import NotTriedError
 from xllm_kernel.platforms.captured import Captured

@@ -13,7 +13,7 @@ MODULES = (
     "numerics.verify",
 )
 
-GROWING = {"Report", "Row"}  # filled in while the cases run
+GROWING = {"Report", "Row", "Processes"}  # filled in while the cases run
 
 
 def _data_classes(module: str) -> list[type]:

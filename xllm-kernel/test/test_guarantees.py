@@ -15,10 +15,10 @@ from conftest import need_native
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.guarantees import GUARANTEES
-from xllm_kernel.numerics import levels
 from xllm_kernel.numerics.__main__ import main
-from xllm_kernel.numerics.guarantees import CHECKS
-from xllm_kernel.numerics.invariance import Subject
+from xllm_kernel.numerics.invariants import levels
+from xllm_kernel.numerics.invariants.checks import Subject
+from xllm_kernel.numerics.invariants.guarantees import CHECKS
 from xllm_kernel.numerics.rms_norm_out import SUITE
 from xllm_kernel.numerics.suite import Trial
 from xllm_kernel.receipts import Receipt

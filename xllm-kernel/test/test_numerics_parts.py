@@ -15,8 +15,10 @@ from mortal_world import run as run_mortal
 from numerics_world import COMMANDS, World
 from test_numerics_cli import NO_FRAMEWORK
 
-from xllm_kernel.numerics import guarantee_rows, reproduce, wire
-from xllm_kernel.numerics.following import FAIL_FAST, KEEP_GOING, Next, following
+from xllm_kernel.numerics import reproduce
+from xllm_kernel.numerics.invariants import rows as guarantee_rows
+from xllm_kernel.numerics.processes import wire
+from xllm_kernel.numerics.processes.following import FAIL_FAST, KEEP_GOING, Next, following
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.platforms.cpu import CpuPlatform
 from xllm_kernel.receipts import Receipt

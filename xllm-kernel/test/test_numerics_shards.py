@@ -13,7 +13,7 @@ from mortal_world import Done, command, environment, read
 from test_numerics_processes import _check
 
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics import ranks
+from xllm_kernel.numerics.processes import ranks
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 

@@ -11,8 +11,8 @@ import pytest
 
 from xllm_kernel.numerics import arguments, case_run, catalog, compare, memory
 from xllm_kernel.numerics.case_run import CaseRun
-from xllm_kernel.numerics.fault_run import FaultRun
 from xllm_kernel.numerics.faults import GENERAL, faults
+from xllm_kernel.numerics.planted.run import FaultRun
 from xllm_kernel.numerics.storage import ArgumentGuard
 
 SUITES = catalog.suites()
@@ -79,7 +79,7 @@ def leaving_out(check: str) -> Callable[[pytest.MonkeyPatch], None]:
 def one_side(patch: pytest.MonkeyPatch, side: str) -> None:
     guarded = memory.guarded
     patch.setattr(memory, "guarded", lambda _: guarded(side))
-    patch.setattr("xllm_kernel.numerics.fault_run.guarded", lambda _: guarded(side))
+    patch.setattr("xllm_kernel.numerics.planted.run.guarded", lambda _: guarded(side))
 
 
 def of(*regimes: str, dtype: str = "float32") -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def test_simulated_run_passes_and_says_so_in_front_in_every_row_and_in_its_facts
 
 
 def test_simulated_guarantee_rows_say_so_too(world: World, monkeypatch) -> None:
-    from xllm_kernel.numerics import guarantee_rows
+    from xllm_kernel.numerics.invariants import rows as guarantee_rows
 
     monkeypatch.setattr(
         guarantee_rows, "rows", lambda request, plan, evidence: [Row("g", {}, evidence)]

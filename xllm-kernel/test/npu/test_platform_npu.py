@@ -11,8 +11,8 @@ import pytest
 import torch
 from processes import REPOSITORY_ROOT, Command, run_all, text_of
 
-from xllm_kernel.numerics import invariance
-from xllm_kernel.numerics.invariance import Subject
+from xllm_kernel.numerics.invariants import checks as invariance
+from xllm_kernel.numerics.invariants.checks import Subject
 from xllm_kernel.numerics.suite import Trial
 from xllm_kernel.platforms.npu import CALLS_A_GRAPH, NpuPlatform
 from xllm_kernel.registry import KernelSpec, OpContract, PreparedKernel

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics import catalog, following
+from xllm_kernel.numerics import catalog
+from xllm_kernel.numerics.processes import following
 from xllm_kernel.numerics.suite import OperationSuite
 
 AddOptions = Callable[[argparse.ArgumentParser], None]

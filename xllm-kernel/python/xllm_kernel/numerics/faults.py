@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from xllm_kernel.numerics import planted_conduct, planted_results
-from xllm_kernel.numerics.planting import Fault
+from xllm_kernel.numerics.planted import conduct, results
+from xllm_kernel.numerics.planted.fault import Fault
 from xllm_kernel.numerics.suite import OperationSuite
 
 GENERAL: tuple[Fault, ...] = (
-    *planted_results.VALUES,
-    *planted_results.FORM,
-    *planted_conduct.MEMORY,
-    *planted_conduct.MEMORY_OF_CALLS,
-    *planted_conduct.ENDING,
-    *planted_conduct.DEPENDENCE,
+    *results.VALUES,
+    *results.FORM,
+    *conduct.MEMORY,
+    *conduct.MEMORY_OF_CALLS,
+    *conduct.ENDING,
+    *conduct.DEPENDENCE,
 )
 
 

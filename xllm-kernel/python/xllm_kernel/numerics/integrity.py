@@ -51,6 +51,8 @@ def _tools() -> Iterator[tuple[str, str, Any]]:
     judges = [m for n, m in sorted(sys.modules.items()) if n.startswith(_JUDGES)]
     for owner in (time, *judges):
         for key, value in list(vars(owner).items()):
+            if key.startswith("__"):  # a compiler keeps what it made there
+                continue
             if callable(value) or key.isupper():
                 yield owner.__name__, key, value
             if isinstance(value, type) and value.__module__ == owner.__name__:

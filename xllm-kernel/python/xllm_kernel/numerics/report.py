@@ -23,7 +23,7 @@ from typing import Any
 import xllm_kernel
 from xllm_kernel.numerics import reproduce
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.following import BAD
+from xllm_kernel.numerics.processes.following import BAD
 from xllm_kernel.platforms.evidence import disclaimer
 
 SCHEMA_VERSION = 1

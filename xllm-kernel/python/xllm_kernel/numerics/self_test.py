@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
-from xllm_kernel.numerics import arguments, catalog, self_test_report
+from xllm_kernel.numerics import arguments, catalog
+from xllm_kernel.numerics.planted import report
 from xllm_kernel.numerics.report import json_value, replace_text
 from xllm_kernel.numerics.suite import OperationSuite
 
@@ -45,10 +46,10 @@ def main(argv: Sequence[str]) -> int:
             for name in suite.implementations
             if name.startswith(f"{options.device}.")
         ]
-    document = self_test_report.document(results, [FLAG, *argv])
+    document = report.document(results, [FLAG, *argv])
     if options.output is not None:
         replace_text(options.output, json.dumps(json_value(document), indent=2) + "\n")
-    print(self_test_report.text(document))
+    print(report.text(document))
     return int(document["exit_code"])
 
 
@@ -80,7 +81,7 @@ def _here(suite: OperationSuite, options: argparse.Namespace, own: Sequence[str]
         "device": options.device,
         "mode": options.mode,
     }
-    from xllm_kernel.numerics.fault_run import FaultRun
+    from xllm_kernel.numerics.planted.run import FaultRun
 
     try:
         return {**found, **FaultRun(request, options.faults and tuple(options.faults)).results()}

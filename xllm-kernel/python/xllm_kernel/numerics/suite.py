@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from xllm_kernel.numerics.bound import Expectation
-    from xllm_kernel.numerics.planting import Fault
+    from xllm_kernel.numerics.planted.fault import Fault
 
 ZeroArgument = Callable[[], object]
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
 from xllm_kernel.errors import ConfigurationError, KernelError
-from xllm_kernel.numerics import ranks, render, shards
+from xllm_kernel.numerics import render
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import Stage
-from xllm_kernel.numerics.crew import Crew, InProcess, make_crew
-from xllm_kernel.numerics.following import BAD
-from xllm_kernel.numerics.report import Report, Row
-from xllm_kernel.numerics.wire import Event
-from xllm_kernel.numerics.worker import (
+from xllm_kernel.numerics.processes import ranks, shards
+from xllm_kernel.numerics.processes.crew import Crew, InProcess, make_crew
+from xllm_kernel.numerics.processes.following import BAD
+from xllm_kernel.numerics.processes.wire import Event
+from xllm_kernel.numerics.processes.worker import (
     EXIT_COULD_NOT_RUN,
     EXIT_CRASHED,
     EXIT_FAILED,
@@ -30,6 +31,10 @@ from xllm_kernel.numerics.worker import (
     RunEndedError,
     chosen_cases,
 )
+from xllm_kernel.numerics.report import Report, Row
+
+# A report is written whole; of a long run, no more often than takes a tenth of the time.
+_PAUSES = 10
 
 
 def run(
@@ -141,11 +146,20 @@ class _Keeper:
     def __init__(self, report: Report, columns: render.Columns) -> None:
         self.report, self.columns = report, columns
         self.guarantees: list[Row] = []
+        self._due = 0.0  # of the monotonic clock
         self._progress = render.Progress(0, sys.stderr)
 
     def write(self) -> None:
         """Write the report as it is now."""
         self.report.write(render.markdown(self.report, self.columns))
+
+    def _write_in_between(self) -> None:
+        """Write the report if that takes a small part of the time since it was last written."""
+        begin = time.monotonic()
+        if begin >= self._due:
+            self.write()
+            end = time.monotonic()
+            self._due = end + _PAUSES * (end - begin)
 
     @contextlib.contextmanager
     def progress(self, total: int) -> Iterator[None]:
@@ -169,7 +183,7 @@ class _Keeper:
             row.take(event["results"])
             row.rank = rank if report.ranks > 1 else None
             self._progress.clear()
-            self.write()
+            self._write_in_between()
         elif kind == "restart":
             report.processes.restarts += 1
         elif kind == "death":

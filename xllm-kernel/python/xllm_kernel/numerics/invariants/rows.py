@@ -13,10 +13,10 @@ from collections.abc import Iterable, Sequence
 from xllm_kernel.errors import RAISED, DependencyBrokenError
 from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.certificates import CIRCUMSTANCES
-from xllm_kernel.numerics.guarantees import CHECKS
-from xllm_kernel.numerics.invariance import Subject, covered
-from xllm_kernel.numerics.levels import level_invariant
+from xllm_kernel.numerics.invariants.certificates import CIRCUMSTANCES
+from xllm_kernel.numerics.invariants.checks import Subject, covered
+from xllm_kernel.numerics.invariants.guarantees import CHECKS
+from xllm_kernel.numerics.invariants.levels import level_invariant
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import NotTriedError, Trial
 from xllm_kernel.platforms import get_platform

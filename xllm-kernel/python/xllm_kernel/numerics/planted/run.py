@@ -24,10 +24,10 @@ from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun
 from xllm_kernel.numerics.compare import flatten
 from xllm_kernel.numerics.faults import faults
-from xllm_kernel.numerics.guarantees import CHECKS
-from xllm_kernel.numerics.invariance import Subject, covered
+from xllm_kernel.numerics.invariants.checks import Subject, covered
+from xllm_kernel.numerics.invariants.guarantees import CHECKS
 from xllm_kernel.numerics.memory import guarded
-from xllm_kernel.numerics.planting import Fault, Site, is_tensor
+from xllm_kernel.numerics.planted.fault import Fault, Site, is_tensor
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase
 from xllm_kernel.platforms import get_platform

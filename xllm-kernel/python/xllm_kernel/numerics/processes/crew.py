@@ -13,10 +13,15 @@ from typing import Any, Protocol
 
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import Stage
-from xllm_kernel.numerics.child import Beside, Child, Ending
-from xllm_kernel.numerics.following import Next, following
-from xllm_kernel.numerics.wire import Event, decode, encode
-from xllm_kernel.numerics.worker import EXIT_COULD_NOT_RUN, EXIT_CRASHED, RunEndedError, Worker
+from xllm_kernel.numerics.processes.child import Beside, Child, Ending
+from xllm_kernel.numerics.processes.following import Next, following
+from xllm_kernel.numerics.processes.wire import Event, decode, encode
+from xllm_kernel.numerics.processes.worker import (
+    EXIT_COULD_NOT_RUN,
+    EXIT_CRASHED,
+    RunEndedError,
+    Worker,
+)
 
 Sink = Callable[[Event], None]
 

@@ -18,7 +18,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from xllm_kernel.numerics.wire import Event, GarbledError, Lines, encode
+from xllm_kernel.numerics.processes.wire import Event, GarbledError, Lines, encode
 
 Beside = Mapping[int, Callable[[], None]]
 """What to call when one of the caller's own descriptors can be read, while a child is awaited."""

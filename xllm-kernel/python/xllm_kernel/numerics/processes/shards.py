@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from xllm_kernel.numerics import ranks
-from xllm_kernel.numerics.crew import Crew, Sink
-from xllm_kernel.numerics.following import BAD, FAIL_FAST
-from xllm_kernel.numerics.ranks import Link, Place
-from xllm_kernel.numerics.wire import Event, GarbledError
-from xllm_kernel.numerics.worker import (
+from xllm_kernel.numerics.processes import ranks
+from xllm_kernel.numerics.processes.crew import Crew, Sink
+from xllm_kernel.numerics.processes.following import BAD, FAIL_FAST
+from xllm_kernel.numerics.processes.ranks import Link, Place
+from xllm_kernel.numerics.processes.wire import Event, GarbledError
+from xllm_kernel.numerics.processes.worker import (
     EXIT_COULD_NOT_RUN,
     EXIT_INTERRUPTED,
     EXIT_PASSED,
@@ -54,7 +54,7 @@ class Ranks:
         Args:
             place: this process's, rank 0.
             own: does this rank's rows, and serves the others meanwhile.
-            on_failure: see ``following``.
+            on_failure: see ``processes.following``.
 
         Raises:
             ConfigurationError: as ``ranks.listen``.

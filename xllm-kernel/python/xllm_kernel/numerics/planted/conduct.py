@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.compare import map_tensors
 from xllm_kernel.numerics.memory import DENSE
-from xllm_kernel.numerics.planted_results import spoil
-from xllm_kernel.numerics.planting import (
+from xllm_kernel.numerics.planted.fault import (
     Fault,
     Plant,
     Site,
@@ -21,6 +20,7 @@ from xllm_kernel.numerics.planting import (
     returning,
     writing,
 )
+from xllm_kernel.numerics.planted.results import spoil
 from xllm_kernel.numerics.storage import storage_bytes
 from xllm_kernel.registry import KernelFunction
 

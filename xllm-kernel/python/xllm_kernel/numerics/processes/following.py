@@ -1,6 +1,6 @@
 """What follows a row: the next case, the next case in another process, or nothing.
 
-A decision about words alone; who carries it out is in ``crew``.
+A decision about words alone; who carries it out is in ``processes.crew``.
 """
 
 from __future__ import annotations

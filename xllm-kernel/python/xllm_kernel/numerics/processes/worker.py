@@ -1,6 +1,6 @@
 """Does the work of a run, one row at a time, and tells each step: in a child, or in this process.
 
-Knows neither how it is told on nor what becomes of it: ``crew`` does.
+Knows neither how it is told on nor what becomes of it: ``processes.crew`` does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
-from xllm_kernel.numerics import guarantee_rows, reproduce
+from xllm_kernel.numerics import reproduce
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
 from xllm_kernel.numerics.integrity import Seal
+from xllm_kernel.numerics.invariants import rows as guarantee_rows
+from xllm_kernel.numerics.processes.wire import Event
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import KernelCase
-from xllm_kernel.numerics.wire import Event
 from xllm_kernel.platforms import Platform, get_platform
 from xllm_kernel.receipts import Receipt
 from xllm_kernel.registry import PreparedKernel

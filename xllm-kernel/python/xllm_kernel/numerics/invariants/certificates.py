@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from xllm_kernel.numerics import invariance
-from xllm_kernel.numerics.invariance import BATCHES, OFFSETS, REPETITIONS, THREADS, Subject
+from xllm_kernel.numerics.invariants import checks as invariance
+from xllm_kernel.numerics.invariants.checks import BATCHES, OFFSETS, REPETITIONS, THREADS, Subject
 from xllm_kernel.platforms import Platform
 
 

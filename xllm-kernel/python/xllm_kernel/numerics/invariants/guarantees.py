@@ -1,14 +1,14 @@
 """Whether an implementation keeps the guarantees that it states, each tried bit for bit.
 
-Knows rows and arguments, no operator; ``invariance`` has the dependencies that some rule out.
+Knows rows and arguments, no operator; ``checks`` has the dependencies that some rule out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from xllm_kernel.numerics import invariance
-from xllm_kernel.numerics.invariance import OFFSETS, Subject, bits_of, difference, hex_of
+from xllm_kernel.numerics.invariants import checks as invariance
+from xllm_kernel.numerics.invariants.checks import OFFSETS, Subject, bits_of, difference, hex_of
 from xllm_kernel.numerics.memory import Layout
 
 _GAPS = (0, 1, 24)  # elements between rows
@@ -98,4 +98,4 @@ CHECKS: Mapping[str, Callable[[Subject], str | None]] = {
         equals_parts,
     )
 }
-"""What can be tried within one process; ``levels`` has the one that cannot."""
+"""What can be tried within one process; ``invariants.levels`` has the one that cannot."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics.wire import Event, Lines, encode
+from xllm_kernel.numerics.processes.wire import Event, Lines, encode
 
 PATIENCE_S = 120.0
 """How long ranks wait for one another's start."""

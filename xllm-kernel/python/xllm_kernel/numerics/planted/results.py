@@ -6,7 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.memory import poisoned
-from xllm_kernel.numerics.planting import Fault, Site, on_outputs, on_result, promising, returning
+from xllm_kernel.numerics.planted.fault import (
+    Fault,
+    Site,
+    on_outputs,
+    on_result,
+    promising,
+    returning,
+)
 from xllm_kernel.registry import KernelFunction
 
 if TYPE_CHECKING:

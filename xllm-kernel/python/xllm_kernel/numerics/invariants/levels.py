@@ -1,6 +1,6 @@
 """Results at other SIMD levels: a process has one for life, so each other level gets a child.
 
-``python -m xllm_kernel.numerics.levels FILE ...`` is that child; it takes the options of the run.
+Run as a module with a file and the options of the run, this is that child.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from xllm_kernel.errors import ConfigurationError, DependencyBrokenError
 from xllm_kernel.numerics import arguments
-from xllm_kernel.numerics.invariance import Results, Subject, covered, difference
+from xllm_kernel.numerics.invariants.checks import Results, Subject, covered, difference
 from xllm_kernel.numerics.suite import Trial
 from xllm_kernel.registry import PreparedKernel
 

@@ -1,0 +1,1 @@
+"""Faults that are planted into a good callable, to see what a suite notices."""

@@ -1,0 +1,1 @@
+"""How a run is spread over processes: a child that may die, ranks that share the cases."""
