@@ -107,7 +107,8 @@ def _acts(node: NodeOrLeaf) -> bool:
     if node.type == "keyword":
         return bool(node.value == "raise")
     if node.type == "return_stmt":
-        return bool(node.children[1].type != "keyword" or node.children[1].value != "None")
+        # A bare return is None, which is as false as False to whoever asks.
+        return node.children[1].get_code(include_prefix=False) not in ("None", "False")
     if node.type != "expr_stmt" or node.children[1].type == "annassign":
         return False
     # Without its store a local name would be unknown, which no test could miss.

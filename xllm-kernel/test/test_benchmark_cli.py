@@ -11,6 +11,8 @@ import affine.suite
 import pytest
 from numerics_world import World
 
+from xllm_kernel.benchmark.report import microseconds
+from xllm_kernel.numerics.render import NOTHING
 from xllm_kernel.platforms.cpu import CpuPlatform
 from xllm_kernel.registry import OpContract
 
@@ -188,3 +190,20 @@ def test_counts_must_be_positive(world: World, option: str, value: str) -> None:
     with pytest.raises(SystemExit) as raised:
         world.run("benchmark", option, value)
     assert raised.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0004, "0.000"),
+        (9.99, "9.990"),
+        (10, "10.00"),
+        (99.94, "99.94"),
+        (100.0, "100.0"),
+        (12345.67, "12345.7"),
+        (None, NOTHING),
+        ("nan", NOTHING),
+    ],
+)
+def test_microseconds_are_shown_with_about_four_digits(value: object, shown: str) -> None:
+    assert microseconds(value) == shown

@@ -138,6 +138,20 @@ def test_honest_kernels_pass_at_every_height_and_width(width: int, dtype: torch.
                 assert errors.rms <= 0.95 * earned.rms_limit, (name, rows, seed)
 
 
+def test_redraws_are_the_rows_scaled_down_each_rolled_by_another_step() -> None:
+    x = torch.arange(1.0, 13.0).reshape(2, 6)
+    drawn = oracle.redraws(x)
+    assert drawn is not None
+    factors = []
+    for number, draw in enumerate(drawn, 1):
+        ratio = draw.roll(number, -1) / x
+        factors.append(float(ratio[0, 0]))
+        assert torch.allclose(ratio, ratio[0, 0].expand(2, 6), rtol=1e-6, atol=0.0)
+    assert min(factors) > 0.5
+    assert max(factors) < 1.0
+    assert len(set(factors)) == len(factors)
+
+
 def test_without_redraws_an_honest_kernel_would_fail_by_chance() -> None:
     """The reason for redrawing: in one row the baseline's shared roundings are a single draw."""
     lucky = 0
