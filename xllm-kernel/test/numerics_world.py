@@ -11,6 +11,7 @@ from typing import Any
 
 import affine
 import pytest
+import torch  # noqa: F401 (a process that has loaded it runs cases in itself, where tests can look)
 
 from xllm_kernel import catalog
 from xllm_kernel.benchmark.__main__ import main as benchmark
