@@ -49,10 +49,11 @@ def test_operations_refuses_one_name_twice(
         catalog.operations()
 
 
+@pytest.mark.parametrize("name", ["Alpha", "alphA", "al-pha", "\N{LATIN CAPITAL LETTER SHARP S}"])
 def test_operations_refuses_a_name_that_no_variable_can_spell(
-    build_operations: OperationBuilder,
+    build_operations: OperationBuilder, name: str
 ) -> None:
-    build_operations.add("Alpha", Backend("plain"))
+    build_operations.add(name, Backend("plain"))
     with pytest.raises(ConfigurationError, match="lower-case identifier"):
         catalog.operations()
 
@@ -69,3 +70,15 @@ def test_every_declared_backend_module_has_its_file() -> None:
 def test_a_string_in_place_of_a_tuple_is_refused(field: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{field} must be a tuple of names, got 'torch'"):
         catalog.BackendModule("package.op.solution", "cpu", **{field: "torch"})
+
+
+def test_backend_answers_to_its_short_and_full_names_alone() -> None:
+    backend = catalog.BackendModule("ops.alpha.fast", "cpu", implementations=("cpu.fast.alpha",))
+    assert backend.solution == "fast"
+    answers = [
+        name
+        for name in ("eager", "fast", "zoom", "cpu.fast.alpha", "alpha", "ops.alpha.fast", "")
+        if backend.answers_to(name)
+    ]
+    assert answers == ["fast", "cpu.fast.alpha"]
+    assert not catalog.BackendModule("ops.alpha.fast", "cpu").answers_to("cpu.fast.alpha")

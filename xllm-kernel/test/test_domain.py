@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import pickle
+import sys
 
 import pytest
 import torch
@@ -13,10 +14,14 @@ from xllm_kernel.clauses import (
     Apart,
     DeviceIs,
     DtypeIn,
+    ElementsAtMost,
     Extent,
+    ExtentMultiple,
     FloatIn,
+    FormatIn,
     Rank,
     RowsApart,
+    RowsReach,
     SameDevice,
     SameDtype,
     SameExtent,
@@ -138,6 +143,73 @@ def _facts(shape=(2, 4), dtype="float32", device="cpu", strides=None) -> TensorF
             {"x": _located(1000), "y": _located(1000)},
             "got 32 bytes",
         ),
+        *(
+            (
+                ExtentMultiple("x", 1, "width", 8, 24),
+                {"x": _facts((9, good))},
+                {"x": _facts((9, bad))},
+                f"a multiple of 8 from 8 to 24, got {bad}",
+            )
+            for good, bad in ((8, 0), (16, 12), (24, 32), (24, 25))
+        ),
+        (
+            ElementsAtMost("x", 12),
+            {"x": _facts((3, 4))},
+            {"x": _facts((13,))},
+            "x must have at most 12 elements, got 13",
+        ),
+        (
+            RowsReach("x", 44),
+            {"x": _facts((2, 3, 4), strides=(24, 8, 1))},
+            {"x": _facts((2, 3, 5), strides=(24, 8, 1))},
+            "got 45 by strides [24, 8, 1] for shape [2, 3, 5]; pass a contiguous copy",
+        ),
+        (
+            RowsReach("x", 8),
+            {"x": _facts((0, 9))},
+            {"x": _facts((1, 9), strides=(99, 1))},
+            "got 9 by",
+        ),
+        (
+            RowsReach("x", 8),  # what has no one step is copied first
+            {"x": _facts((2, 2, 4), strides=(99, 8, 1))},
+            {"x": _facts((1, 2, 4), strides=(99, 8, 1))},
+            "got 12 by",
+        ),
+        (
+            FormatIn("x", ("ND", "NZ")),
+            {"x": dataclasses.replace(_facts(), format="NZ")},
+            {"x": dataclasses.replace(_facts(), format="NC1HWC0")},
+            "x's format must be one of ND, NZ, got NC1HWC0",
+        ),
+        (
+            FormatIn("x", ("ND",)),
+            {"x": _facts()},
+            {"x": dataclasses.replace(_facts(), format="A")},
+            "got A",
+        ),
+        *(
+            (
+                SameDtype("x", "y", "float32"),
+                {"x": _facts(dtype=good), "y": _facts(dtype="float16")},
+                {"x": _facts(dtype=bad), "y": _facts(dtype="float16")},
+                f"x.dtype must be float32 or equal y.dtype (float16), got {bad}",
+            )
+            for good, bad in (("float32", "bfloat16"), ("float16", "int8"))
+        ),
+        (
+            SameDevice("x", "y"),
+            {"x": _facts(), "y": _facts()},
+            {"x": _facts(device="npu:1"), "y": _facts(device="npu:0")},
+            "x must be on y's device (npu:0), got npu:1",
+        ),
+        (
+            UnitStride("x"),
+            {"x": _facts((2, 0), strides=(1, 9))},
+            {"x": _facts((1, 2), strides=(1, -1))},
+            "got -1",
+        ),
+        (FloatIn("e", 0.5, 1.0), {"e": 0.5}, {"e": 0.4}, "at least 0.5 and at most 1, got 0.4"),
         (FloatIn("e", 0.0, 1.0), {"e": 0.0}, {"e": -1e-300}, "at most 1, got -1e-300"),
         (FloatIn("e", 0.0, 1.0), {"e": 1.0}, {"e": math.nextafter(1.0, 2.0)}, "e must be finite"),
         (FloatIn("e", 0.0, FLOAT32_MAX), {"e": FLOAT32_MAX}, {"e": math.inf}, "got inf"),
@@ -151,6 +223,29 @@ def test_clause_holds_inside_and_tells_what_it_saw_outside(
     assert sentence in clause.violation(outside)
     assert clause.text.split(" must ")[0] in clause.violation(outside)
     assert clause.name
+
+
+def test_clauses_are_named_by_what_they_are_about() -> None:
+    named = {
+        "x.rank": Rank("x", 1),
+        "x.dtype": DtypeIn("x", ("float32",)),
+        "y.dtype": SameDtype("y", "x"),
+        "x.width": Extent("x", -1, "width", 1),
+        "x.columns": ExtentMultiple("x", -1, "columns", 8, 16),
+        "x.elements": ElementsAtMost("x", 9),
+        "x.reach": RowsReach("x", 9),
+        "x.format": FormatIn("x", ("ND",)),
+        "y.width": SameExtent("y", 0, "x", -1, "width"),
+        "x.device": DeviceIs("x", "cpu"),
+        "y.device": SameDevice("y", "x"),
+        "x.stride": UnitStride("x"),
+        "y.shape": SameShape("y", "x"),
+        "x.rows": RowsApart("x"),
+        "y.apart_from_x": Apart("y", "x"),
+        "e": FloatIn("e", 0.0, 1.0),
+    }
+    assert [clause.name for clause in named.values()] == list(named)
+    assert [name for name, clause in named.items() if clause.needs_memory] == ["y.apart_from_x"]
 
 
 DOMAIN = Domain(
@@ -250,3 +345,60 @@ def test_tensor_facts_locate_real_fake_and_meta_tensors() -> None:
     assert fakes[1].memory == (fakes[0].memory[0], part.storage_offset() * 4)
     meta = torch.empty(2, 3, device="meta")
     assert TensorFacts.of(meta, located=True).span[1] == 24
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "step"),
+    [
+        ((5,), (1,), 5),
+        ((3, 4), (4, 1), 4),
+        ((3, 4), (9, 1), 9),
+        ((3, 4), (0, 1), 0),
+        ((1, 4), (77, 1), 4),
+        ((0, 4), (77, 1), 4),
+        ((3, 4), (12, 2), None),
+        ((3, 1), (2, 7), 2),
+        ((2, 3, 4), (24, 8, 1), 8),
+        ((2, 3, 4), (25, 8, 1), None),
+        ((2, 1, 3, 4), (24, 99, 8, 1), 8),
+        ((2, 2, 3, 4), (48, 24, 8, 1), 8),
+        ((2, 2, 3, 4), (24, 24, 8, 1), None),
+        ((2, 1, 4), (6, 99, 1), 6),
+    ],
+)
+def test_row_step_is_the_one_distance_between_rows(
+    shape: tuple[int, ...], strides: tuple[int, ...], step: int | None
+) -> None:
+    assert _facts(shape, strides=strides).row_step == step
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "bytes_"),
+    [
+        ((2, 4), (4, 1), 32),
+        ((2, 4), (9, 1), 52),
+        ((3, 2), (0, 1), 8),
+        ((), (), 4),
+        ((2, 0), (1, 1), 0),
+    ],
+)
+def test_span_is_from_the_first_byte_to_past_the_last(
+    shape: tuple[int, ...], strides: tuple[int, ...], bytes_: int
+) -> None:
+    placed = dataclasses.replace(_facts(shape, strides=strides), memory=(0, 1000), itemsize=4)
+    assert placed.span == ((1000, 1000 + bytes_) if bytes_ else (0, 0))
+    assert _facts(shape, strides=strides).span == (0, 0)
+
+
+def test_largest_float32_is_torchs() -> None:
+    assert torch.finfo(torch.float32).max == FLOAT32_MAX
+
+
+def test_number_as_large_as_a_float_can_hold_is_one() -> None:
+    largest = int(sys.float_info.max)
+    any_number = Domain("scale", (), ("e",), ())
+    for value in (largest, -largest, 0):
+        any_number.check("cpu.a.scale", e=value)
+    for value in (largest + 2**970, -largest - 2**970):
+        with pytest.raises(DomainError, match="must fit a float"):
+            any_number.check("cpu.a.scale", e=value)

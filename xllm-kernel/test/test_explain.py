@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import sys
+from pathlib import Path
 
 import pytest
 from operation_builder import Backend, OperationBuilder
 
-from xllm_kernel import OpContract, PreparedKernel
+from xllm_kernel import OpContract, PreparedKernel, explain
 from xllm_kernel.explain import main
 from xllm_kernel.guarantees import GUARANTEES
 from xllm_kernel.receipts import Receipt
@@ -166,3 +169,48 @@ def test_receipt_holds_what_was_declared_as_plain_values() -> None:
             },
         ),
     }
+
+
+def test_explain_writes_each_sentence_on_a_line_of_its_own(monkeypatch) -> None:
+    promises = {"a": "first", "b": "second"}
+    monkeypatch.setattr(sys.modules["xllm_kernel.receipts"], "GUARANTEES", promises)
+    assert explain._describe(
+        _receipt(guarantees=("a", "b"), caveats=("unpinned",))
+    ).splitlines() == [
+        "alpha (contract version 3) on cpu",
+        "  chosen      cpu.held.alpha  (priority 7, modes: eager, compile)",
+        "  calls       C builtin builtins.abs over module builtins.?",
+        "  built as    nothing of ours was built",
+        "  caveat      unpinned",
+        "  accepts     x must be a tensor",
+        "              y must be a number",
+        "  guarantees  a: first",
+        "              b: second",
+        "  passed over cpu.other.alpha  priority: equal to cpu.held.alpha: by name",
+    ]
+    plain = explain._describe(_receipt(build=("level avx2", "no pins")))
+    assert "  guarantees  its contract alone" in plain
+    assert "  built as    level avx2\n              no pins\n  accepts" in plain
+
+
+def test_explain_says_first_what_its_evidence_is_worth(operations, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(explain, "disclaimer", lambda evidence: f"only {evidence}")
+    assert main(["explain"]) == 0
+    assert capsys.readouterr().out.startswith("only cpu\n\nalpha (contract")
+
+
+def _open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_explain_leaves_standard_output_as_it_was(build_operations, capfd) -> None:
+    prologue = "import ctypes, os; os.write(1, b'raw;'); ctypes.CDLL(None).puts(b'from C')"
+    build_operations.add("alpha", Backend("loud", prologue=prologue))
+    opened = _open_files()
+    assert main(["explain", "--json"]) == 0
+    os.write(1, b"afterwards")
+    printed = capfd.readouterr()
+    assert json.loads(printed.out.removesuffix("afterwards"))["alpha"]["solution"] == "loud"
+    assert "raw;" in printed.err
+    assert "from C" in printed.err
+    assert _open_files() == opened
