@@ -11,6 +11,7 @@ GENERAL: tuple[Fault, ...] = (
     *results.FORM,
     *conduct.MEMORY,
     *conduct.MEMORY_OF_CALLS,
+    *conduct.CAPTURED,
     *conduct.ENDING,
     *conduct.DEPENDENCE,
 )

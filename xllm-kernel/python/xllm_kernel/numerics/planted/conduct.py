@@ -282,6 +282,48 @@ def _leaves(function: KernelFunction, site: Site) -> KernelFunction:
     return lambda *arguments: os._exit(0)
 
 
+# ---- calls that are captured --------------------------------------------------------------------
+
+
+def _is_captured(site: Site) -> bool:
+    """Say whether a compiler traces this call, or a device records it."""
+    import torch
+
+    if torch.compiler.is_compiling():
+        return True
+    records = getattr(getattr(torch, site.device), "is_current_stream_capturing", None)
+    return records is not None and bool(records())
+
+
+def _capturing(site: Site) -> str | None:
+    return None if site.mode != "eager" else "mode eager captures nothing"
+
+
+def _raises_when_captured(function: KernelFunction, site: Site) -> KernelFunction:
+    def faulty(*arguments: Any) -> Any:
+        if _is_captured(site):
+            raise RuntimeError("a planted fault")
+        return function(*arguments)
+
+    return faulty
+
+
+def _frozen_when_captured(function: KernelFunction, site: Site) -> KernelFunction:
+    """Let captured calls read a copy of the last input, made by the call before the capture."""
+    kept: list[torch.Tensor] = []
+
+    def faulty(*arguments: Any) -> Any:
+        where = max(i for i, n in enumerate(site.names) if n in site.tensors and not site.writes(n))
+        given = list(arguments)
+        if _is_captured(site):
+            given[where] = kept[0]
+        else:
+            kept[:] = [arguments[where].clone()]
+        return function(*given)
+
+    return faulty
+
+
 # ---- what a call must not depend on -------------------------------------------------------------
 
 
@@ -384,6 +426,16 @@ MEMORY_OF_CALLS = (
     Fault("input_frozen", "keeps the first call's last input", _last_input_frozen, _only_reading),
     Fault("wrong_later", "is wrong at the third call in one memory", _wrong_later),
     Fault("late", "returns before another thread has finished", _late, _on_processor),
+)
+
+CAPTURED = (
+    Fault("raises_when_captured", "raises when captured", _raises_when_captured, _capturing),
+    Fault(
+        "input_frozen_when_captured",
+        "replays what an input was at the capture",
+        _frozen_when_captured,
+        lambda site: _capturing(site) or _only_reading(site),
+    ),
 )
 
 ENDING = (
