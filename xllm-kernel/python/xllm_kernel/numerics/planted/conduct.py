@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.compare import map_tensors
-from xllm_kernel.numerics.memory import DENSE
+from xllm_kernel.numerics.memory import DENSE, once
 from xllm_kernel.numerics.planted.fault import (
     Fault,
     Plant,
@@ -44,7 +44,7 @@ def _touching(which: int) -> Callable[[KernelFunction, Site], KernelFunction]:
             result = function(*arguments)
             tensor = site.only_read(arguments)[which]
             if tensor.numel():
-                spoil(tensor[..., -1:])
+                spoil(tensor[once(tensor.shape, tensor.stride())][..., -1:])
             return result
 
         return faulty
@@ -334,6 +334,8 @@ def _ignores_strides(function: KernelFunction, site: Site) -> KernelFunction:
         if not is_tensor(value):
             return value
         strides = DENSE.strides(tuple(value.shape))
+        if any(mine < dense for mine, dense in zip(value.stride(), strides, strict=True)):
+            return value  # a repeated row's memory ends before a dense one's
         return value.as_strided(value.shape, strides, value.storage_offset())
 
     return lambda *arguments: function(*map(dense, arguments))
@@ -429,7 +431,13 @@ MEMORY_OF_CALLS = (
 )
 
 CAPTURED = (
-    Fault("raises_when_captured", "raises when captured", _raises_when_captured, _capturing),
+    Fault(
+        "raises_when_captured",
+        "raises when captured",
+        _raises_when_captured,
+        _capturing,
+        raises=True,
+    ),
     Fault(
         "input_frozen_when_captured",
         "replays what an input was at the capture",
@@ -439,8 +447,8 @@ CAPTURED = (
 )
 
 ENDING = (
-    Fault("raises", "raises", _raises),
-    Fault("raises_on_empty", "raises where there are no rows", _raises_on_empty),
+    Fault("raises", "raises", _raises, raises=True),
+    Fault("raises_on_empty", "raises where there are no rows", _raises_on_empty, raises=True),
     Fault("leaves", "ends the process as if all were well", _leaves, fatal=True),
 )
 

@@ -85,6 +85,8 @@ class Fault:
         plant: makes the faulty callable of a good one.
         inapplicable: returns why an implementation cannot have it, by its declaration, or None.
         fatal: whether it may end the process, and is tried in one of its own.
+        raises: whether to raise is its way to be wrong; another that raises is a mistake in here,
+            and not noticed by anybody.
         guarantee: the guarantee that it breaks, where it keeps to the contract; None elsewhere.
     """
 
@@ -93,6 +95,7 @@ class Fault:
     plant: Plant
     inapplicable: Reason = _always
     fatal: bool = False
+    raises: bool = False
     guarantee: str | None = None
 
 

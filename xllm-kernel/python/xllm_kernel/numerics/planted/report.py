@@ -66,7 +66,9 @@ def _details(result: Result) -> list[str]:
     by = ", ".join(f"{check} {count}" for check, count in killers.most_common())
     lines = ["", f"  {result['implementation']}", f"    killed by  {by}"]
     lines += [
-        f"    SURVIVED  {f['fault']}: {f['text']}" for f in faults if f["status"] == "survived"
+        f"    SURVIVED  {f['fault']}: {f['text']} ({f['reason'].splitlines()[0]})"
+        for f in faults
+        if f["status"] == "survived"
     ]
     reasons: dict[str, list[str]] = {}
     for fault in faults:

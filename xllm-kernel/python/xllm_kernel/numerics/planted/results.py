@@ -33,6 +33,8 @@ def _unwritten(tensor: torch.Tensor) -> None:
 
 def _tile(tensor: torch.Tensor) -> torch.Tensor:
     width = tensor.shape[-1]
+    if tensor.dim() == 1:
+        return tensor[width // 2 : width // 2 + 16]
     return tensor.select(-2, tensor.shape[-2] // 2)[..., width // 2 : width // 2 + 16]
 
 
