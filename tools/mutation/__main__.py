@@ -24,7 +24,7 @@ from mutation.score import TARGET_PERCENT, Score, describe, table
 from mutation.targets import TARGETS, Target
 from mutation.trial import PACKAGE, Bench, Outcome, TrialError, limit_of, run_all
 
-SAMPLE = 60
+SAMPLE = 25
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

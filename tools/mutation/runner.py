@@ -8,6 +8,7 @@ status, or with null where the seconds were over.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import multiprocessing
 import os
@@ -45,7 +46,7 @@ def _load() -> None:
 
     with contextlib.suppress(ImportError):
         import torch  # noqa: F401
-    with contextlib.redirect_stdout(sys.stderr):
+    with contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["--version"])  # loads pytest's own plugins
     loaded = [name for name in sys.modules if name.partition(".")[0] == "xllm_kernel"]
     if loaded:
