@@ -27,6 +27,7 @@ class FakeDevice:
         self._enqueue_ns, self._kernel_ns = int(enqueue_us * 1e3), int(kernel_us * 1e3)
         self._done_at = 0
         self.synchronisations = 0
+        self.synchronisation_ns = 0
 
     def submit(self, kernels: int = 1) -> None:
         self._clock.spend(self._enqueue_ns)
@@ -34,7 +35,7 @@ class FakeDevice:
 
     def synchronize(self) -> None:
         self.synchronisations += 1
-        self._clock.now = max(self._clock.now, self._done_at)
+        self._clock.now = max(self._clock.now, self._done_at) + self.synchronisation_ns
 
     def Event(self, enable_timing: bool) -> _FakeEvent:  # noqa: N802 (the framework's name)
         return _FakeEvent(self)
@@ -110,6 +111,17 @@ def test_work_from_before_the_sample_is_in_no_figure(
     sample = NpuPlatform().measure(eager(device.submit), 10, clock)
     assert sample["device_interval_us"] == pytest.approx(1_000.0, rel=1e-2)
     assert sample["wall_us"] == pytest.approx(1_000.0, rel=1e-2)
+
+
+def test_waiting_for_the_device_is_in_no_device_interval(
+    clock: VirtualClock, on_device: Callable[[float, float], FakeDevice]
+) -> None:
+    device = on_device(5.0, 1_000.0)
+    device.synchronisation_ns = 30_000_000
+    sample = NpuPlatform().measure(eager(device.submit), 10, clock)
+    assert device.synchronisations > 0
+    assert sample["device_interval_us"] == pytest.approx(1_000.0, rel=1e-2)
+    assert sample["host_enqueue_us"] == 5.0
 
 
 class _TickingClock(VirtualClock):

@@ -71,6 +71,20 @@ def test_initialized_for_compile_the_same_choice(fresh: object, operation: str) 
     assert xllm_kernel.receipts()[operation].execution_modes == ("eager", "compile")
 
 
+@pytest.mark.parametrize("solution", ["simd", "torch"])
+@pytest.mark.parametrize("operation", ["rms_norm", "fused_add_rms_norm"])
+def test_compiled_call_follows_its_scalar(fresh: object, operation: str, solution: str) -> None:
+    if solution == "simd":
+        need_native()
+    call = xllm_kernel.initialize(device="cpu", overrides={operation: solution})[operation].function
+    x = torch.randn(4, 64, generator=torch.Generator().manual_seed(1))
+    added = [] if operation == "rms_norm" else [x.flip(0)]
+    tensors = [x, *added, torch.ones(64)]
+    compiled = torch.compile(lambda eps: call(*tensors, eps), fullgraph=True, backend="aot_eager")
+    for eps in (1e-6, 1.0, 1e-6, 4.0):
+        torch.testing.assert_close(compiled(eps), call(*tensors, eps), rtol=0, atol=0)
+
+
 # What a compiler fuses it may leave unrounded; the norm is of the rounded sum all the same.
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_compiled_norm_alone_is_of_the_rounded_sum(fresh: object, dtype: torch.dtype) -> None:

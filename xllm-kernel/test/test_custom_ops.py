@@ -40,8 +40,9 @@ def test_register_a_python_kernel_runs_real_and_fake(name: str) -> None:
     assert torch.equal(op(x, factor=3.0), x * 3)
     assert op is getattr(torch.ops.xllm_kernel, name).default
     with FakeTensorMode() as mode:
-        fake = op(mode.from_tensor(x))
-    assert fake.shape == (3,)
+        given = mode.from_tensor(x)
+        fakes = [op(given), op(given, 3.0), op(x=given, factor=3.0), op(given, factor=3.0)]
+    assert [fake.shape for fake in fakes] == [(3,)] * 4
     torch.library.opcheck(op, (x,))
 
 

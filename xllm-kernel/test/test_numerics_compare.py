@@ -14,6 +14,7 @@ from xllm_kernel.numerics.storage import ArgumentGuard
 from xllm_kernel.numerics.tolerance import Earned
 
 T, H = 6, 128
+DTYPES = [torch.float32, torch.float16, torch.bfloat16]
 EARNED = Earned(factor=1.5, worst=0.5, rms=0.29, draws=1)
 
 
@@ -132,16 +133,52 @@ def test_judge_local_or_scale_damage_fails(
     assert str(worst["index"]) in verdict["reason"]
 
 
-def test_judge_one_row_of_4096_zeroed_fails() -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_judge_one_row_of_4096_zeroed_fails(dtype: torch.dtype) -> None:
     reference = _reference(4096)
-    result = reference.float()
+    result = reference.to(dtype)
     result[4095] = 0.0
-    verdict = _judge(result, _expected(reference=reference))
+    verdict = _judge(result, _expected(dtype, reference=reference))
     assert verdict["outputs"][0]["worst"]["index"][0] == 4095
     assert verdict["status"] == "failed"
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("dtype", "factor"), [(torch.float32, 1.02), (torch.float16, 1.02), (torch.bfloat16, 1.05)]
+)
+def test_judge_what_correlates_perfectly_fails(dtype: torch.dtype, factor: float) -> None:
+    want = _expected(dtype)
+    for wrong in (want.reference * factor, want.reference.mean().expand(T, H)):
+        assert _judge(wrong.to(dtype).contiguous(), want)["check"] == "values"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_judge_at_every_magnitude_one_rounding_passes_and_three_ulp_fail(
+    dtype: torch.dtype,
+) -> None:
+    kind = torch.int32 if dtype is torch.float32 else torch.int16
+    for power in range(-20, 21):
+        reference = _reference() * 2.0**power
+        result = reference.to(dtype)
+        if not bool(result.isfinite().all()):
+            assert (dtype, power > 10) == (torch.float16, True)
+            continue
+        want = _expected(dtype, reference=reference)
+        assert _judge(result, want)["status"] == "passed", power
+        result.view(kind)[2, 9] += 3
+        assert _judge(result, want)["check"] == "values", power
+
+
+def test_judge_grants_no_quota_of_wrong_elements() -> None:
+    reference = _reference(60)
+    assert reference.numel() == 7680
+    for value in (math.nan, 0.0):
+        result = reference.float()
+        result[59, 127] = value
+        assert _judge(result, _expected(reference=reference))["status"] == "failed"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_judge_rounding_passes_and_truncation_fails(dtype: torch.dtype) -> None:
     reference = torch.rand(64, 512, dtype=torch.float64) + 1.0
     kind = torch.int32 if dtype == torch.float32 else torch.int16
@@ -282,6 +319,7 @@ def test_judge_an_output_that_is_an_argument_fails(
     verdict = _with_argument(take)
     assert verdict["check"] == "aliasing"
     assert "shares storage with argument 'values'" in verdict["reason"]
+    assert all(_with_argument(take)["check"] == "aliasing" for _ in range(100))
 
 
 def test_judge_outputs_in_one_storage_fail() -> None:

@@ -308,6 +308,18 @@ def test_default_matrix_has_the_documented_cases(operation: str) -> None:
     assert found[-1].case_id == f"{operation}/float16/4096x6144/seed5309"
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("operation", SUITES)
+def test_timed_rows_are_a_seeds_draw_of_many_values(operation: str, dtype: str) -> None:
+    (case,) = cases(operation, "--rows", "128", "--widths", "512", "--dtypes", dtype)
+    assert case.parameters["seed"] == 5309
+    for name, rows in case.make(0).items():
+        assert rows.equal(case.make(0)[name])
+        if name != "weight":
+            assert len(rows.unique()) > 1000, name
+            assert bool((rows.amax(-1) > rows.amin(-1)).all()), name
+
+
 def test_input_and_weight_are_the_same_data_in_every_suite() -> None:
     options = ("--rows", "2", "--widths", "8", "--dtypes", "float16")
     parser = argparse.ArgumentParser()

@@ -5,6 +5,14 @@ from __future__ import annotations
 import pytest
 
 BLOCK_TORCH = "import sys; sys.modules['torch'] = sys.modules['torch_npu'] = None; "
+# An audit hook hears of every file and socket that Python opens.
+REFUSE_DEVICES = """
+def refuse(event, given):
+    device = event == "open" and str(given[0]).startswith("/dev/")
+    if device or event.startswith("socket."):
+        raise SystemError(f"must not be opened: {event} {given}")
+sys.addaudithook(refuse)
+"""
 
 
 @pytest.mark.parametrize(
@@ -23,8 +31,22 @@ def test_import_needs_no_framework_and_starts_nothing(run_python, code: str) -> 
         "heavy = {'torch', 'numpy', 'socket', 'subprocess'}; "
         "found = [n for n in heavy if sys.modules.get(n) is not None]; assert not found, found"
     )
-    done = run_python("-c", BLOCK_TORCH + code + check)
+    done = run_python("-c", BLOCK_TORCH + REFUSE_DEVICES + code + check)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", [("--help",), ("--operation", "rms_norm", "--list")])
+@pytest.mark.parametrize("command", ["numerics", "benchmark"])
+def test_commands_that_only_tell_open_no_device_and_no_network(
+    run_python, command: str, words: tuple[str, ...]
+) -> None:
+    told = (
+        f"from xllm_kernel.{command}.__main__ import main; code = main({list(words)!r}); "
+        "import threading; assert threading.active_count() == 1; raise SystemExit(code)"
+    )
+    done = run_python("-c", BLOCK_TORCH + REFUSE_DEVICES + told)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
 
 
 @pytest.mark.parametrize("first", ["function", "module"])

@@ -56,6 +56,15 @@ def test_plan_functions_are_the_operators_themselves(ops: Ops, form: Form) -> No
     assert plan.spec.priority == 10
 
 
+def test_profiler_counts_the_calls_in_the_packages_own_namespace(ops: Ops, form: Form) -> None:
+    given = form.pick(case())
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        for _ in range(5):
+            ops[form.operation](**given)
+    counts = {event.key: event.count for event in profile.key_averages()}
+    assert counts[f"xllm_kernel::simd_{form.operation}"] == 5
+
+
 @pytest.mark.parametrize("name", INSIDE)
 def test_out_has_the_bits_of_the_fresh_form(ops: Ops, name: str) -> None:
     given = INSIDE[name]()
@@ -139,6 +148,31 @@ def test_thread_counts_same_bits(ops: Ops, count: int) -> None:
         torch.set_num_threads(before)
     for name in INPLACE.writes:
         assert same_bits(given[0][name], given[1][name])
+
+
+def test_row_same_bits_alone_and_in_every_batch(ops: Ops, form: Form) -> None:
+    def rows_of(given: dict[str, Any], *places: int) -> list[torch.Tensor]:
+        made = ops[form.operation](**form.pick(given))
+        return [
+            t[place] for t in (*(made or ()), *(given[n] for n in form.writes)) for place in places
+        ]
+
+    row = case((1, 65), torch.bfloat16)
+    like = {name: row[name].clone() for name in ("input", "residual")}
+    alone = rows_of(row, 0)
+    before = torch.get_num_threads()
+    try:
+        for batch in (2, 255, 256, 257, 1000):
+            places = (0, batch // 2, batch - 1)
+            for count in (1, 2, 4, 8):
+                torch.set_num_threads(count)
+                given = case((batch, 65), torch.bfloat16, weight=row["weight"])
+                for name, values in like.items():
+                    given[name][list(places)] = values
+                for at, mine in enumerate(rows_of(given, *places)):
+                    assert same_bits(mine, alone[at // 3]), (batch, count, at)
+    finally:
+        torch.set_num_threads(before)
 
 
 # ---------------------------------------------------------------- verdicts
