@@ -174,9 +174,8 @@ def test_receipt_holds_what_was_declared_as_plain_values() -> None:
 def test_explain_writes_each_sentence_on_a_line_of_its_own(monkeypatch) -> None:
     promises = {"a": "first", "b": "second"}
     monkeypatch.setattr(sys.modules["xllm_kernel.receipts"], "GUARANTEES", promises)
-    assert explain._describe(
-        _receipt(guarantees=("a", "b"), caveats=("unpinned",))
-    ).splitlines() == [
+    described = _receipt(guarantees=("a", "b"), caveats=("unpinned",))
+    assert explain._describe(described).splitlines() == [
         "alpha (contract version 3) on cpu",
         "  chosen      cpu.held.alpha  (priority 7, modes: eager, compile)",
         "  calls       C builtin builtins.abs over module builtins.?",
@@ -186,6 +185,7 @@ def test_explain_writes_each_sentence_on_a_line_of_its_own(monkeypatch) -> None:
         "              y must be a number",
         "  guarantees  a: first",
         "              b: second",
+        f"  plan hash   {described.plan_hash}",
         "  passed over cpu.other.alpha  priority: equal to cpu.held.alpha: by name",
     ]
     plain = explain._describe(_receipt(build=("level avx2", "no pins")))
