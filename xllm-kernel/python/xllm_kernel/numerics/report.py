@@ -13,6 +13,7 @@ import os
 import platform
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -287,12 +288,25 @@ def replace_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Hold interrupts back: one between a file's creation and its name would leave litter."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    """Hold interrupts back: one between a file's creation and its name would leave litter.
+
+    The handlers wait, not the signals: a signal that is blocked here finds another thread.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # handlers run on the main thread alone
+        return
+    come: list[int] = []
+    before = {
+        number: signal.signal(number, lambda come_now, frame: come.append(come_now))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for missed in come:
+            signal.raise_signal(missed)
 
 
 def _now() -> str:
