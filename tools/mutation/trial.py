@@ -50,6 +50,9 @@ class Bench:
             python: interpreter that has pytest and what the tests need.
         """
         shutil.rmtree(root, ignore_errors=True)
+        # Tests read the documentation's schema where the repository has it: beside the package.
+        shutil.copytree(PACKAGE.parent / "docs", root / "docs")
+        root = root / PACKAGE.name
         shutil.copytree(PACKAGE, root, ignore=_LEFT_BEHIND)
         self._root = root
         for folder in ("python", "test"):
