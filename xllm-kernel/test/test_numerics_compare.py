@@ -259,6 +259,16 @@ def test_judge_undefined_rows_do_not_count_but_their_neighbours_do() -> None:
     assert _judge(result, want)["check"] == "nonfinite"
 
 
+def test_judge_names_the_least_slice_of_what_is_too_far_off() -> None:
+    result = _good()
+    result[2, 1] += 1.0
+    result[4, 5] = 7.0
+    verdict = _judge(result)
+    assert verdict["outputs"][0]["failing"] == {"elements": 2, "slice": "2:5, 1:6"}
+    assert verdict["reason"].endswith("(2 such elements, all in [2:5, 1:6])")
+    assert "failing" not in _judge(_good())["outputs"][0]
+
+
 def test_judge_a_case_without_a_defined_element_is_vacuous() -> None:
     want = _expected(checked=torch.zeros(T, 1, dtype=torch.bool))
     verdict = _judge(_good(), want)

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.storage import ArgumentGuard, overlap
-from xllm_kernel.numerics.tolerance import CEILING_ULP, Earned, ErrorSummary, summarize
+from xllm_kernel.numerics.tolerance import (
+    CEILING_ULP,
+    Earned,
+    ErrorSummary,
+    failing_slice,
+    summarize,
+)
 from xllm_kernel.numerics.ulp import format_of
 
 if TYPE_CHECKING:
@@ -265,9 +271,11 @@ def _values(
         return f"{path}: none of {host.numel()} elements has a defined value; the case is vacuous"
     if errors.worst > earned.limit:
         worst = row["worst"]
+        row["failing"] = failing = failing_slice(host, want.reference, want.scale, checked, earned)
         return (
             f"{path}{worst['index']} is {worst['actual']!r}, reference {worst['reference']!r}: "
-            f"{errors.worst:.3f} ULP off, allowed are {earned.limit:.3f}"
+            f"{errors.worst:.3f} ULP off, allowed are {earned.limit:.3f} "
+            f"({failing['elements']} such elements, all in [{failing['slice']}])"
         )
     if errors.rms > earned.rms_limit:
         return (

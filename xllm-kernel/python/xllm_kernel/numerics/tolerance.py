@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.ulp import format_of, ulp_error
 
@@ -147,6 +147,36 @@ def summarize(
     for offset, errors, mask in chunks(actual, reference, scale, checked):
         summary.add(errors, offset, mask)
     return summary
+
+
+def failing_slice(
+    actual: torch.Tensor,
+    reference: torch.Tensor,
+    scale: torch.Tensor | float,
+    checked: torch.Tensor | None,
+    earned: Earned,
+) -> dict[str, Any]:
+    """Return how many elements are further off than any may be, and the least slice of them all.
+
+    Args:
+        actual: as in ``chunks``.
+        reference: as in ``chunks``.
+        scale: as in ``chunks``.
+        checked: as in ``chunks``.
+        earned: the tolerance.
+
+    Returns:
+        ``elements`` and ``slice``, as one writes it between brackets: ``0:4, 300:301``.
+    """
+    import torch
+
+    far = []
+    for offset, errors, mask in chunks(actual, reference, scale, checked):
+        wrong = ~(errors <= earned.limit)
+        far.append((wrong if mask is None else wrong & mask).nonzero().flatten() + offset)
+    places = torch.unravel_index(torch.cat(far), reference.shape)
+    extents = [f"{int(axis.min())}:{int(axis.max()) + 1}" for axis in places]
+    return {"elements": sum(map(len, far)), "slice": ", ".join(extents)}
 
 
 def earn(factor: float, own: Sequence[ErrorSummary], redrawn: torch.Tensor | None = None) -> Earned:
