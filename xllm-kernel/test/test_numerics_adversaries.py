@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import platform
 import stat
 import threading
 import time
@@ -168,6 +170,51 @@ def test_an_implementation_that_replaces_the_judges_tools_is_caught(
     assert row.get("timings") is None
 
 
+def _round_up() -> None:
+    ctypes.CDLL("libm.so.6").fesetround({"x86_64": 0x800, "aarch64": 0x400000}[platform.machine()])
+
+
+STATES = {
+    _round_up: "the rounding of",
+    lambda: torch.set_flush_denormal(True): "the smallest double",
+    lambda: torch.set_default_dtype(torch.float64): "torch's default dtype",
+    lambda: torch.set_num_threads(torch.get_num_threads() + 1): "torch's number of threads",
+    lambda: torch.set_grad_enabled(False): "torch's grad mode",
+    lambda: os.chdir("/"): "the working directory",
+}
+
+
+@pytest.fixture
+def state_put_back() -> Iterator[None]:
+    threads, folder = torch.get_num_threads(), Path.cwd()
+    yield
+    ctypes.CDLL("libm.so.6").fesetround(0)
+    torch.set_flush_denormal(False)
+    torch.set_default_dtype(torch.float32)
+    torch.set_num_threads(threads)
+    torch.set_grad_enabled(True)
+    os.chdir(folder)
+
+
+@pytest.mark.parametrize("change", STATES, ids=list(STATES.values()))
+def test_an_implementation_that_leaves_the_process_changed_is_caught(
+    world: World, change: Callable[[], None], state_put_back: None
+) -> None:
+    if STATES[change] == "the smallest double" and not torch.set_flush_denormal(False):
+        pytest.skip("this processor cannot flush subnormals")
+
+    def changing(*arguments: object) -> object:
+        result = _honest(*arguments)
+        change()
+        return result
+
+    world.plant(changing)
+    outcome = world.run("numerics")
+    (row,) = outcome.rows
+    assert (outcome.code, row["status"], row["stage"]) == (1, "failed", "integrity")
+    assert row["reason"].startswith(STATES[change])
+
+
 @BOTH
 def test_a_result_that_is_right_only_while_a_judge_looks_on_fails(
     world: World, command: str
@@ -230,7 +277,7 @@ def test_a_tensor_that_could_compute_itself_when_looked_at_fails(world: World) -
 def test_output_over_a_special_file_is_refused_and_leaves_it(
     world: World, command: str, tmp_path: Path
 ) -> None:
-    fifo = tmp_path / "pipe"
+    fifo = tmp_path / "pipe.json"
     os.mkfifo(fifo)
     assert _run_into(world, command, fifo) == 2
     assert stat.S_ISFIFO(fifo.stat().st_mode)

@@ -77,7 +77,7 @@ def test_help_needs_no_framework(
         (["--implementation", "cpu.plain.affine", "--warmup", "-1"], "must be an integer >= 0"),
         (["--implementation", "cpu.plain.affine", "--threads", "0"], "must be an integer >= 1"),
         (["--implementation", "cpu.plain.affine", "--threads", "x"], "must be an integer >= 1"),
-        (["--implementation", "cpu.plain.affine", "--output", "r.md"], "names the JSON report"),
+        (["--implementation", "cpu.plain.affine", "--output", "r.md"], "must end in .json"),
     ],
 )
 def test_usage_errors_exit_2_before_anything_is_prepared(

@@ -259,6 +259,27 @@ def test_judge_undefined_rows_do_not_count_but_their_neighbours_do() -> None:
     assert _judge(result, want)["check"] == "nonfinite"
 
 
+def _of_inference(tensor: torch.Tensor) -> torch.Tensor:
+    with torch.inference_mode():
+        return tensor.clone()
+
+
+@pytest.mark.parametrize(
+    ("dress", "what"),
+    [
+        (lambda t: torch._neg_view(-t), "a pending negation"),
+        (lambda t: t.requires_grad_(True), "requires_grad"),
+        (_of_inference, "the mark of inference mode"),
+    ],
+)
+def test_judge_a_result_that_is_more_than_its_memory_fails(
+    dress: Callable[[torch.Tensor], torch.Tensor], what: str
+) -> None:
+    verdict = _judge(dress(_good()))
+    assert verdict["check"] == "structure"
+    assert verdict["reason"] == f"output must be a plain tensor, got one with {what}"
+
+
 def test_judge_names_the_least_slice_of_what_is_too_far_off() -> None:
     result = _good()
     result[2, 1] += 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -265,3 +266,26 @@ def test_process_without_a_framework_of_its_own_judges_in_the_child_alone(tmp_pa
     )
     assert done.returncode == 0
     assert os.path.exists(tmp_path / "r.json")  # noqa: PTH110 (nothing of the run is imported here)
+
+
+def _run_through_a_shell(folder: Path, redirection: str) -> Done:
+    line = shlex.join(command(folder, "--deeds", "honest"))
+    done = subprocess.run(
+        ["bash", "-c", f"{line} {redirection}"],
+        env=environment(),
+        cwd=folder,
+        timeout=120,
+        check=False,
+        stderr=subprocess.DEVNULL,
+    )
+    return read(folder, done.returncode)
+
+
+@pytest.mark.parametrize(
+    "redirection", [">/dev/full", ">&-", "2>&-", "<&- >&- 2>&-", "| true; exit ${PIPESTATUS[0]}"]
+)
+def test_verdict_stands_where_nobody_can_read_what_is_printed(
+    tmp_path: Path, redirection: str
+) -> None:
+    done = _run_through_a_shell(tmp_path, redirection)
+    assert (done.code, done.report["status"], done.report["exit_code"]) == (0, "passed", 0)

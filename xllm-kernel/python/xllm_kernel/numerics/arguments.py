@@ -104,8 +104,11 @@ def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None)
     if args.implementation is None and not args.list:
         known = ", ".join(suite.implementations)
         parser.error(f"--implementation is required for {suite.operation}; one of {known}")
-    if args.output is not None and args.output.suffix == ".md":
-        parser.error("--output names the JSON report; the Markdown one is written beside it")
+    if args.output is not None and args.output.suffix != ".json":
+        parser.error(
+            f"--output: must end in .json, got '{args.output}'; the Markdown report is written "
+            "beside it"
+        )
     return Request(
         kind=kind,
         suite=suite,

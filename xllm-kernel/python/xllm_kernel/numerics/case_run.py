@@ -39,6 +39,7 @@ class Stage(Protocol):
 # Steps that judge a case over again are worth their time up to here: what they look for does not
 # depend on the number of rows.
 _MOST_ELEMENTS = 1 << 20
+_CALLS_AT_THE_START = 3
 _TOO_LARGE = f"other data, memory guarded at the start: more than {_MOST_ELEMENTS} elements"
 
 
@@ -225,8 +226,9 @@ class CaseRun:
             row.metadata = {**row.metadata, "left_out": _TOO_LARGE}
             return
         other = self._prepare(case, row, "start")
-        self._put_back(row, other)
-        _validate(row, "start_guarded", other, other.function)
+        for _ in range(_CALLS_AT_THE_START):
+            self._put_back(row, other)
+            _validate(row, "start_guarded", other, other.function)
 
     def _put_back(self, row: Row, prepared: PreparedCase) -> None:
         """Restore the arguments that calls write to; a case without a reset has none."""

@@ -172,9 +172,9 @@ def _structure(result: object, expected: object, path: str) -> str | None:
 
     if isinstance(expected, Expected):
         # A subclass could compute its values when looked at, or lie about them.
-        if type(result) is torch.Tensor and result.layout == torch.strided:
-            return None
-        return f"{path} must be a plain dense tensor, got {type(result).__name__}"
+        if type(result) is not torch.Tensor or result.layout != torch.strided:
+            return f"{path} must be a plain dense tensor, got {type(result).__name__}"
+        return _plainness(result, path)
     if expected is None:
         return None if result is None else f"{path} must be None, got {type(result).__name__}"
     if isinstance(expected, Mapping):
@@ -193,6 +193,17 @@ def _structure(result: object, expected: object, path: str) -> str | None:
     else:
         raise TypeError(f"{path}: a suite must expect tensors, got {type(expected).__name__}")
     return _first(_structure(r, e, p) for p, r, e in parts)
+
+
+def _plainness(tensor: torch.Tensor, path: str) -> str | None:
+    """Refuse what a reader of the memory, or of the framework's graph, would take for otherwise."""
+    seen = {
+        "a pending negation": tensor.is_neg(),
+        "a pending conjugation": tensor.is_conj(),
+        "requires_grad": tensor.requires_grad,
+        "the mark of inference mode": tensor.is_inference(),
+    }
+    return _first(f"{path} must be a plain tensor, got one with {w}" for w, s in seen.items() if s)
 
 
 def _shape(path: str, actual: torch.Tensor, want: Expected) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import (
     BuiltinFunctionType,
     FunctionType,
@@ -17,6 +18,10 @@ from types import (
 )
 from typing import Any
 
+_WHILE = (
+    "while the implementation was judged, so no verdict counts; an implementation must leave the "
+    "process as it is"
+)
 _JUDGES = ("xllm_kernel.numerics", "xllm_kernel.benchmark", "xllm_kernel.platforms")
 
 
@@ -26,6 +31,7 @@ class Seal:
     def __init__(self) -> None:
         """Take note of every function, class and constant; PyTorch's, once it is imported."""
         self._tools = {(name, key): value for name, key, value in _tools()}
+        self._state = _state()
         self._code = {
             tool: value.__code__
             for tool, value in self._tools.items()
@@ -40,11 +46,32 @@ class Seal:
             if same and tool in self._code:
                 same = value.__code__ is self._code[tool]
             if not same:
-                return (
-                    f"{'.'.join(tool)} was replaced while the implementation was judged, so no "
-                    "verdict counts; an implementation must leave the process as it is"
-                )
+                return f"{'.'.join(tool)} was replaced {_WHILE}"
+        for (what, before), after in zip(self._state.items(), _state().values(), strict=True):
+            if after != before:
+                return f"{what} was {before} and is {after}, changed {_WHILE}"
         return None
+
+
+def _state() -> dict[str, object]:
+    """Return what an implementation must leave as it is, for it changes what others compute."""
+    one, half_step, least = 1.0, 2.0**-53, 5e-324
+    state: dict[str, object] = {
+        "the rounding of 1 + 2^-53": one + half_step,
+        "the rounding of -1 - 2^-53": -one - half_step,
+        # As text: a processor that flushes would find it equal to zero, too.
+        "the smallest double, times one": (least * one).hex(),
+        "the working directory": Path.cwd(),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        state |= {
+            "torch's default dtype": torch.get_default_dtype(),
+            "torch's number of threads": torch.get_num_threads(),
+            "torch's grad mode": torch.is_grad_enabled(),
+            "torch's inference mode": torch.is_inference_mode_enabled(),
+        }
+    return state
 
 
 def _tools() -> Iterator[tuple[str, str, Any]]:

@@ -142,6 +142,7 @@ REGIMES: tuple[Regime, ...] = (
             Variant((4, _EVEN), times(1e-6), eps=1e-12),
             Variant((3, _ODD), times(1e-3), eps=1e-6),
             Variant((4, _EVEN), times(1e-3)),
+            Variant((8, _EVEN), times(0.03), eps=1e-3),
             Variant((3, _ODD), plain, eps=1.0),
             Variant((4, _EVEN), times(10.0), eps=1e4),
         ),

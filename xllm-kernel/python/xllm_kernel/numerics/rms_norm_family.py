@@ -195,6 +195,8 @@ def _pairs(dtypes: Sequence[str], weights: Sequence[str]) -> list[Dtypes]:
 
 
 def _check(chosen: Mapping[str, Any]) -> None:
+    if not 0 <= chosen["seed"] < 2**32:
+        raise ConfigurationError(f"--seed: must be from 0 to 2^32 - 1, got {chosen['seed']}")
     for name in ("rows", "widths"):
         bad = [value for value in chosen[name] if value < 0]
         if bad:

@@ -75,6 +75,8 @@ def _here(suite: OperationSuite, options: argparse.Namespace, own: Sequence[str]
     """Try one implementation in this process."""
     argv = ["--implementation", options.implementation, "--device", options.device]
     request = arguments.parse("numerics", [*argv, "--mode", options.mode, *own])
+    if request.listing or request.cases or request.on_failure is not None:
+        raise SystemExit(f"{FLAG}: takes no options that choose cases or when to stop")
     found: dict[str, Any] = {
         "operation": suite.operation,
         "implementation": options.implementation,

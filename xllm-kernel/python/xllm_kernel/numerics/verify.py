@@ -6,10 +6,12 @@ Knows neither operators nor devices nor modes: suites judge, platforms capture a
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -51,6 +53,7 @@ def run(
     Returns:
         The process's exit code.
     """
+    _open_standard_streams()
     if request.listing:
         return _list(request)
     try:
@@ -264,9 +267,30 @@ def _list(request: Request) -> int:
 
 
 def _print(text: str) -> None:
-    """Print whatever the terminal can show; what it cannot becomes an escape, not an error."""
+    """Print whatever the terminal can show; what it cannot becomes an escape, not an error.
+
+    Where nobody reads, or nothing more fits, the verdict stands as the exit code and the report
+    have it.
+    """
     encoding = sys.stdout.encoding or "utf-8"
-    print(text.encode(encoding, "backslashreplace").decode(encoding))
+    try:
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            print(f"the result cannot be printed: {error}", file=sys.stderr, flush=True)
+        # What is left in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _open_standard_streams() -> None:
+    """Give closed standard streams an end: a pipe would take their numbers otherwise."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, so this one
+    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
+    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
 
 
 @contextlib.contextmanager

@@ -224,7 +224,7 @@ def _last_input_frozen(function: KernelFunction, site: Site) -> KernelFunction:
 
 
 def _wrong_later(function: KernelFunction, site: Site) -> KernelFunction:
-    """Be right twice for arguments in one memory, as with a workspace that nobody clears."""
+    """Be right thrice for arguments in one memory, as with a workspace that nobody clears."""
     calls: Counter[int] = Counter()
 
     def faulty(*arguments: Any) -> Any:
@@ -232,7 +232,7 @@ def _wrong_later(function: KernelFunction, site: Site) -> KernelFunction:
         calls[first] += 1
         result = function(*arguments)
         for tensor in site.outputs(result, arguments):
-            if calls[first] > 2 and tensor.numel():
+            if calls[first] > 3 and tensor.numel():
                 spoil(tensor[..., :1])
         return result
 
@@ -426,7 +426,7 @@ MEMORY = (
 MEMORY_OF_CALLS = (
     Fault("stale", "gives the first answer to every question of its form", _stale),
     Fault("input_frozen", "keeps the first call's last input", _last_input_frozen, _only_reading),
-    Fault("wrong_later", "is wrong at the third call in one memory", _wrong_later),
+    Fault("wrong_later", "is wrong at the fourth call in one memory", _wrong_later),
     Fault("late", "returns before another thread has finished", _late, _on_processor),
 )
 
