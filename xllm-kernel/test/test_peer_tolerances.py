@@ -164,7 +164,9 @@ def test_faults_of_nonfinite_values_exist_by_their_names() -> None:
     assert known >= peer_run._NONFINITE
 
 
-def test_peer_run_plants_faults_and_lets_through_what_each_rule_does_not_see() -> None:
+def test_peer_run_plants_faults_and_lets_through_what_each_rule_does_not_see(
+    fresh: object,
+) -> None:
     only = ("negated", "truncated", "last_input_written", "written_past_the_end", "stale", "leaves")
     sizes = ("--rows", "3", "--widths", "65", "--dtypes", "bfloat16")
     request = arguments.parse("numerics", ["--implementation", "cpu.torch.rms_norm", *sizes])
