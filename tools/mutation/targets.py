@@ -45,6 +45,15 @@ _SLOW_ADVERSARY = (
     "--deselect=test/test_numerics_adversaries.py::"
     "test_the_interpreter_is_not_left_by_a_backend_that_exits"
 )
+_XLITE = "test_xlite_artifact.py"
+_SLOW_XLITE = tuple(
+    f"--deselect=test/{_XLITE}::test_preload_{name}"
+    for name in (
+        "lends_the_launchers_what_the_provider_brought",
+        "refuses_another_library_of_the_name",
+        "names_a_library_that_does_not_load",
+    )
+)
 _ADVERSARIES = ("test_numerics_adversaries.py", _SLOW_ADVERSARY)
 
 TARGETS = (
@@ -56,13 +65,13 @@ TARGETS = (
     Target("clauses.py", ("test_domain.py", _DATA)),
     Target("receipts.py", ("test_explain.py", "test_initialize.py", _DATA, _SLOW_EXPLAIN)),
     Target("explain.py", ("test_explain.py", _SLOW_EXPLAIN)),
-    Target("artifacts.py", ("test_artifacts.py", _DATA)),
+    Target("artifacts.py", ("test_artifacts.py", _XLITE, _DATA, *_SLOW_XLITE)),
     Target("numerics/report.py", (_REPORT, _CLI, _DATA, *_SLOW_CLI)),
     Target("numerics/render.py", ("test_numerics_render.py",)),
     Target("numerics/verify.py", ("test_numerics_verify.py", _CLI, *_SLOW_CLI)),
     Target(
         "numerics/case_run.py",
-        (_CLI, _REPORT, "test_numerics_vacuity.py", *_ADVERSARIES, _DATA, *_SLOW_CLI),
+        ("test_numerics_case_run.py", _CLI, *_ADVERSARIES, _DATA, *_SLOW_CLI),
     ),
     Target("numerics/arguments.py", (_CLI, *_SLOW_CLI)),
     Target("numerics/catalog.py", (_CLI, *_SLOW_CLI)),
