@@ -38,6 +38,24 @@ _SLOW_CLI = tuple(
 _CLI, _REPORT = "test_numerics_cli.py", "test_numerics_report.py"
 _DATA = "test_data_classes.py"
 
+_PARTS, _PROCESSES, _SHARDS = (
+    f"test_numerics_{name}.py" for name in ("parts", "processes", "shards")
+)
+_SLOW_ADVERSARY = (
+    "--deselect=test/test_numerics_adversaries.py::"
+    "test_the_interpreter_is_not_left_by_a_backend_that_exits"
+)
+_XLITE = "test_xlite_artifact.py"
+_SLOW_XLITE = tuple(
+    f"--deselect=test/{_XLITE}::test_preload_{name}"
+    for name in (
+        "lends_the_launchers_what_the_provider_brought",
+        "refuses_another_library_of_the_name",
+        "names_a_library_that_does_not_load",
+    )
+)
+_ADVERSARIES = ("test_numerics_adversaries.py", _SLOW_ADVERSARY)
+
 TARGETS = (
     Target("registry.py", ("test_registry.py", "test_selection.py", _DATA)),
     Target("selection.py", ("test_selection.py", _DATA)),
@@ -47,13 +65,28 @@ TARGETS = (
     Target("clauses.py", ("test_domain.py", _DATA)),
     Target("receipts.py", ("test_explain.py", "test_initialize.py", _DATA, _SLOW_EXPLAIN)),
     Target("explain.py", ("test_explain.py", _SLOW_EXPLAIN)),
-    Target("artifacts.py", ("test_artifacts.py", _DATA)),
+    Target("artifacts.py", ("test_artifacts.py", _XLITE, _DATA, *_SLOW_XLITE)),
     Target("numerics/report.py", (_REPORT, _CLI, _DATA, *_SLOW_CLI)),
-    Target("numerics/render.py", (_REPORT, _CLI, *_SLOW_CLI)),
-    Target("numerics/verify.py", (_CLI, _REPORT, *_SLOW_CLI)),
-    Target("numerics/case_run.py", (_CLI, _REPORT, _DATA, *_SLOW_CLI)),
+    Target("numerics/render.py", ("test_numerics_render.py",)),
+    Target("numerics/verify.py", ("test_numerics_verify.py", _CLI, *_SLOW_CLI)),
+    Target(
+        "numerics/case_run.py",
+        ("test_numerics_case_run.py", _CLI, *_ADVERSARIES, _DATA, *_SLOW_CLI),
+    ),
     Target("numerics/arguments.py", (_CLI, *_SLOW_CLI)),
     Target("numerics/catalog.py", (_CLI, *_SLOW_CLI)),
+    Target("numerics/integrity.py", ("test_numerics_integrity.py",)),
+    Target("numerics/vacuity.py", ("test_numerics_vacuity.py",)),
+    Target("numerics/reproduce.py", (_PARTS,)),
+    Target("numerics/self_test.py", ("test_planted_report.py",)),
+    Target("numerics/planted/report.py", ("test_planted_report.py",)),
+    Target("numerics/processes/following.py", (_PARTS,)),
+    Target("numerics/processes/wire.py", (_PARTS,)),
+    Target("numerics/processes/ranks.py", (_SHARDS,)),
+    Target("numerics/processes/child.py", (_PROCESSES,)),
+    Target("numerics/processes/crew.py", (_PROCESSES, _PARTS)),
+    Target("numerics/processes/worker.py", (_CLI, _PARTS, _PROCESSES, *_SLOW_CLI)),
+    Target("numerics/processes/shards.py", (_SHARDS,)),
     Target("benchmark/sampling.py", ("test_benchmark_statistics.py",)),
     Target("benchmark/statistics.py", ("test_benchmark_statistics.py",)),
 )

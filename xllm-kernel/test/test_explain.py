@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from operation_builder import Backend, OperationBuilder
@@ -14,7 +16,7 @@ from operation_builder import Backend, OperationBuilder
 from xllm_kernel import OpContract, PreparedKernel, explain
 from xllm_kernel.explain import main
 from xllm_kernel.guarantees import GUARANTEES
-from xllm_kernel.receipts import Receipt
+from xllm_kernel.receipts import Excluded, Receipt
 from xllm_kernel.registry import KernelSpec
 
 
@@ -84,7 +86,10 @@ def test_explain_failures_have_their_exit_code(
 def test_explain_a_broken_backend_exits_1_and_json_names_it(operations, capsys) -> None:
     operations.write("alpha", Backend("fast", prologue="raise OSError('truncated')"))
     assert main(["explain", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["error"] == "DependencyBrokenError"
+    printed = capsys.readouterr().out
+    document = json.loads(printed)
+    assert document["error"] == "DependencyBrokenError"
+    assert printed == json.dumps(document, indent=2) + "\n"
 
 
 def test_explain_as_a_module_answers_for_this_installation(run_python) -> None:
@@ -169,6 +174,25 @@ def test_receipt_holds_what_was_declared_as_plain_values() -> None:
             },
         ),
     }
+
+
+def test_plan_hash_tells_another_minor_python_but_no_other_patch(monkeypatch) -> None:
+    receipts, hashes = sys.modules["xllm_kernel.receipts"], []
+    for version in ((3, 11, 7), (3, 11, 9), (3, 12, 7)):
+        seen = SimpleNamespace(version_info=version, modules=sys.modules)
+        monkeypatch.setattr(receipts, "sys", seen)
+        hashes.append(_receipt().plan_hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_explain_heads_the_first_candidate_passed_over_alone() -> None:
+    more = tuple(Excluded(f"cpu.{n}.alpha", "mode", f"why {n}") for n in range(3))
+    lines = explain._describe(dataclasses.replace(_receipt(), excluded=more)).splitlines()
+    assert lines[-3:] == [
+        "  passed over cpu.0.alpha  mode: why 0",
+        "              cpu.1.alpha  mode: why 1",
+        "              cpu.2.alpha  mode: why 2",
+    ]
 
 
 def test_explain_writes_each_sentence_on_a_line_of_its_own(monkeypatch) -> None:

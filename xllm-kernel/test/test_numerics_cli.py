@@ -90,16 +90,24 @@ def test_usage_errors_exit_2_before_anything_is_prepared(
     assert "affine.plain" not in sys.modules
 
 
+@pytest.mark.parametrize(
+    ("operation", "implementation", "its"),
+    [("rms_norm", "cpu.plain.affine", "affine"), ("affine", "cpu.torch.rms_norm", "rms_norm")],
+)
 def test_operation_that_is_not_the_implementations_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    operation: str,
+    implementation: str,
+    its: str,
 ) -> None:
     monkeypatch.setattr(
         suite_catalog, "_BUILTINS", ("affine.suite", "xllm_kernel.numerics.rms_norm")
     )
-    argv = ["--operation", "rms_norm", "--implementation", "cpu.plain.affine"]
+    argv = ["--operation", operation, "--implementation", implementation]
     with pytest.raises(SystemExit):
         arguments.parse("numerics", argv)
-    assert "'cpu.plain.affine' implements affine, not rms_norm" in capsys.readouterr().err
+    assert f"'{implementation}' implements {its}, not {operation}" in capsys.readouterr().err
 
 
 @BOTH

@@ -15,7 +15,7 @@ from mortal_world import run as run_mortal
 from numerics_world import COMMANDS, World
 from test_numerics_cli import NO_FRAMEWORK
 
-from xllm_kernel.numerics import reproduce
+from xllm_kernel.numerics import arguments, reproduce
 from xllm_kernel.numerics.invariants import rows as guarantee_rows
 from xllm_kernel.numerics.processes import wire
 from xllm_kernel.numerics.processes.following import FAIL_FAST, KEEP_GOING, Next, following
@@ -237,10 +237,22 @@ def test_what_follows_a_row(
         ("--fail-fast --rows 1 --keep-going --list", "--rows 1"),
         ("--revision x --eps -1 --implementation c", "--eps -1 --implementation c"),
         ("--rows 1 --case a b", "--rows 1"),
+        ("--output a.json stray --list other --rows 1", "stray other --rows 1"),
     ],
 )
 def test_options_that_say_nothing_of_a_case_are_left_out(arguments: str, kept: str) -> None:
     assert reproduce.of_the_case(arguments.split()) == kept.split()
+
+
+def test_line_that_runs_a_case_has_our_variables_in_order(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("XLLM_KERNEL_Z", "a b"), ("XLLM_KERNEL_A", "1"), ("OTHER", "2")):
+        monkeypatch.setenv(name, value)
+    request = arguments.parse("numerics", ["--implementation", "cpu.plain.affine"])
+    start = "XLLM_KERNEL_A=1 XLLM_KERNEL_Z='a b' python -m xllm_kernel.numerics "
+    line = reproduce.line(request, "it's")
+    assert line == start + "--implementation cpu.plain.affine --case 'it'\"'\"'s'"
 
 
 @BOTH

@@ -144,6 +144,44 @@ def test_json_value_turns_anything_into_json() -> None:
     }
 
 
+def test_written_report_can_be_read_by_all_and_differs_by_lines(world: World) -> None:
+    world.run("numerics")
+    for suffix in (".json", ".md"):
+        assert (world._folder / f"numerics{suffix}").stat().st_mode & 0o777 == 0o644
+    text = (world._folder / "numerics.json").read_text(encoding="utf-8")
+    assert text == json.dumps(json.loads(text), indent=2, ensure_ascii=False) + "\n"
+
+
+def test_number_that_json_has_no_word_for_is_refused_and_the_old_report_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = world._folder / "r.json"
+    argv = ["--implementation", "cpu.plain.affine", "--output", str(path)]
+    report = report_module.Report(arguments.parse("numerics", argv), {})
+    report.write("page")
+    before = path.read_text()
+    monkeypatch.setattr(report_module.Report, "as_dict", lambda self: {"limit": math.nan})
+    with pytest.raises(ValueError, match="JSON"):
+        report.write("another page")
+    assert path.read_text() == before
+    assert path.with_suffix(".md").read_text() == "page"
+
+
+def test_durations_of_a_step_add_up_in_its_row_and_over_all(world: World) -> None:
+    request = arguments.parse("numerics", ["--implementation", "cpu.plain.affine"])
+    report = report_module.Report(request, {})
+    rows = [report_module.Row(f"a/{n}", {}) for n in range(3)]
+    report.rows += rows
+    for row, seconds in ((rows[0], 0.25), (rows[0], 0.5), (rows[2], 1.0)):
+        row.add_duration("warmup_s", seconds)
+    rows[1].add_duration("capture_s", 4.0)
+    assert rows[0].durations == {"warmup_s": 0.75}
+    document = report.as_dict()
+    assert (document["warmup_s"], document["capture_s"]) == (1.75, 4.0)
+    assert document["duration_s"] >= 0
+    report.write("nowhere")  # no output was asked for
+
+
 def test_markdown_is_generic_and_survives_any_reason(world: World) -> None:
     world.plant(_odd)
     outcome = world.run("numerics", "--sizes", "8", "32", "2000")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -165,6 +166,7 @@ def test_first_failure_stops_all_ranks_where_it_shall(
         ({"RANK": "2", "WORLD_SIZE": "2"}, r"RANK must be less than WORLD_SIZE \(2\), got 2"),
         ({"RANK": "x", "WORLD_SIZE": "2"}, "RANK must be a number"),
         ({"RANK": "0", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}, "must share one machine"),
+        ({"RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "4"}, "must share one machine"),
     ],
 )
 def test_place_among_ranks_that_makes_no_sense_is_refused(
@@ -201,6 +203,28 @@ def test_second_run_at_the_same_address_is_refused(monkeypatch: pytest.MonkeyPat
     assert place is not None
     with ranks.listen(place), pytest.raises(ConfigurationError, match="no other run may have"):
         ranks.listen(place)
+
+
+def test_link_carries_lines_until_one_end_hangs_up() -> None:
+    ours, theirs = (ranks.Link(end) for end in socket.socketpair())
+    ours.send({"event": "hello", "rank": 1})
+    events = theirs.receive()
+    assert events is not None
+    assert list(events) == [{"event": "hello", "rank": 1}]
+    ours.close()
+    assert theirs.receive() is None
+    with pytest.raises(OSError, match=r"[Bb]roken pipe"):
+        theirs.send({"event": "done"})
+    theirs.close()
+    assert theirs.fileno() == -1
+
+
+def test_link_to_another_users_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = socket.socketpair()
+    honest = os.getuid()
+    monkeypatch.setattr(ranks.os, "getuid", lambda: honest + 1)
+    with one, other, pytest.raises(PermissionError, match=f"user {honest} called"):
+        ranks.Link(one)
 
 
 def test_rank_without_a_rank_0_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:

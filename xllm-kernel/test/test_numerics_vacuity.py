@@ -46,6 +46,11 @@ def test_no_elements_cannot_be_told_from_nobodys() -> None:
     assert vacuous(accepting(0.0, float("nan")), (), torch.ones(0)) is None
 
 
+def test_one_result_with_elements_among_empty_ones_is_looked_at() -> None:
+    result = (torch.ones(1), torch.ones(0))
+    assert vacuous(accepting(0.0, float("nan")), (), result) is not None
+
+
 def test_written_arguments_are_filled_and_put_back() -> None:
     buffer, seen = torch.ones(3), []
 

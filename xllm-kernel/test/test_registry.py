@@ -220,8 +220,10 @@ def test_published_mapping_is_read_only_and_counts_generations(fresh: KernelRegi
     fresh.freeze()
     (candidate,) = fresh.candidates("scale")
     plan = PreparedKernel(candidate.spec, candidate.function, 1, ())
+    assert (fresh.published, fresh.frozen) == (None, True)
     published = fresh.publish({"scale": plan}, {})
     assert fresh.generation == 1
+    assert fresh.published == {"scale": plan}
     assert fresh.prepared("scale") is plan
     with pytest.raises(TypeError):
         published["scale"] = plan  # type: ignore[index]

@@ -251,3 +251,4 @@ def test_select_without_survivor_tells_absent_from_impossible(given, error) -> N
     with pytest.raises(error, match="no implementation is left") as caught:
         _select(*given)
     assert type(caught.value) is error
+    assert str(caught.value).endswith("mode 'eager': no backend registered one") == (not given)
