@@ -213,6 +213,16 @@ def test_named_implementation_is_tried_in_this_process(
     assert suite["arguments"] == asked.split()
 
 
+@pytest.mark.parametrize("more", [("--list",), ("--case", "a"), ("--fail-fast",)])
+def test_options_of_a_run_are_refused(
+    suites: None, more: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--implementation", "cpu.a.norm", *more])
+    assert ended.value.code == 2
+    assert f"{more[0]} is an option of a run" in capsys.readouterr().err
+
+
 def test_what_cannot_be_tried_is_absent_and_no_success(
     suites: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

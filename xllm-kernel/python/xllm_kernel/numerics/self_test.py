@@ -22,6 +22,7 @@ from xllm_kernel.numerics.report import json_value, replace_text
 from xllm_kernel.numerics.suite import OperationSuite
 
 FLAG = "--self-test"
+_OF_RUNS = ("--list", "--case", "--fail-fast", "--keep-going")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -32,6 +33,9 @@ def main(argv: Sequence[str]) -> int:
     """
     suites = catalog.suites()
     options, own = _parser(suites).parse_known_args(argv)
+    refused = [word for word in own if word in _OF_RUNS]
+    if refused:
+        _parser(suites).error(f"{refused[0]} is an option of a run; faults are tried on every case")
     chosen = [s for s in suites.values() if options.operation in (None, s.operation)]
     if options.implementation is not None:
         chosen = [s for s in chosen if options.implementation in s.implementations]
@@ -75,8 +79,6 @@ def _here(suite: OperationSuite, options: argparse.Namespace, own: Sequence[str]
     """Try one implementation in this process."""
     argv = ["--implementation", options.implementation, "--device", options.device]
     request = arguments.parse("numerics", [*argv, "--mode", options.mode, *own])
-    if request.listing or request.cases or request.on_failure is not None:
-        raise SystemExit(f"{FLAG}: takes no options that choose cases or when to stop")
     found: dict[str, Any] = {
         "operation": suite.operation,
         "implementation": options.implementation,
