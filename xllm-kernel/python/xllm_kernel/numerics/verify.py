@@ -289,8 +289,10 @@ def _open_standard_streams() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, so this one
-    nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (until the process ends)
-    sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for good)
+            setattr(sys, name, nowhere)
 
 
 @contextlib.contextmanager
