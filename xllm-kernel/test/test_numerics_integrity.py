@@ -5,6 +5,8 @@ Implementations that break it in a run are in ``test_numerics_adversaries.py``.
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import sys
 import time
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 
+from xllm_kernel.numerics import integrity
 from xllm_kernel.numerics.integrity import Seal
 
 SOURCE = """
@@ -144,3 +147,27 @@ def test_seal_needs_no_torch(judge: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert seal.broken() is None
     judge.LIMIT = 4
     assert seal.broken() is not None
+
+
+@pytest.mark.parametrize(
+    ("mode", "sum_", "difference"),
+    [
+        ("nearest", 1.0, -1.0),
+        ("up", 1.0 + 2.0**-52, -1.0),
+        ("down", 1.0, -1.0 - 2.0**-52),
+    ],
+)
+def test_state_tells_the_roundings_apart(mode: str, sum_: float, difference: float) -> None:
+    modes = {
+        "x86_64": {"nearest": 0, "down": 0x400, "up": 0x800},
+        "aarch64": {"nearest": 0, "up": 0x400000, "down": 0x800000},
+    }[platform.machine()]
+    libm = ctypes.CDLL("libm.so.6")
+    libm.fesetround(modes[mode])
+    try:
+        state = integrity._state()
+    finally:
+        libm.fesetround(0)
+    assert state["the rounding of 1 + 2^-53"] == sum_
+    assert state["the rounding of -1 - 2^-53"] == difference
+    assert state["the smallest double, times one"] == "0x0.0000000000001p-1022"
