@@ -22,9 +22,9 @@ from xllm_kernel.numerics.faults import faults
 from xllm_kernel.numerics.memory import write
 from xllm_kernel.numerics.planted import conduct as planted_conduct
 from xllm_kernel.numerics.planted import results as planted_results
-from xllm_kernel.numerics.planted.fault import Fault, is_tensor
+from xllm_kernel.numerics.planted.fault import Fault
 from xllm_kernel.numerics.planted.run import FaultRun
-from xllm_kernel.numerics.storage import overlap
+from xllm_kernel.numerics.storage import is_tensor, overlap
 from xllm_kernel.registry import KernelFunction
 
 OURS = "xllm-kernel"

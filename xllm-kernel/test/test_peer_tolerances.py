@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from evidence_modules import load_evidence
+from side_modules import load_evidence
 
 from xllm_kernel.numerics import arguments, catalog, compare
 from xllm_kernel.numerics.faults import faults

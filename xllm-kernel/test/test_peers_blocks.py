@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from bench_modules import load_bench
+from side_modules import load_bench
 
 blocks = load_bench("peers.blocks")
 machine = load_bench("peers.machine")

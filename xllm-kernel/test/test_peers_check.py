@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench_modules import load_bench
 from conftest import need
+from side_modules import load_bench
 
 need("torch")
 torch = pytest.importorskip("torch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from bench_modules import load_bench
+from side_modules import load_bench
 
 ratios = load_bench("peers.ratios")
 

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from bench_modules import load_bench
 from conftest import need
+from side_modules import load_bench
 
 need("torch")
 

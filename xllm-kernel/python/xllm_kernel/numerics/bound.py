@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.memory import DENSE, Layout, place, write
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.numerics.suite import PreparedCase, Reset, ZeroArgument
 from xllm_kernel.registry import PreparedKernel
 
@@ -68,11 +69,11 @@ class _Bound:
         made = recipe.make(0)
         self.arguments = {
             name: place(value, plan.spec.device, recipe.layouts.get(name, DENSE))
-            if _is_tensor(value)
+            if is_tensor(value)
             else value
             for name, value in made.items()
         }
-        self._strides = {n: a.stride() for n, a in self.arguments.items() if _is_tensor(a)}
+        self._strides = {n: a.stride() for n, a in self.arguments.items() if is_tensor(a)}
         self._watch(made, self._expect(0, made))
 
     def renew(self, number: int) -> None:
@@ -82,7 +83,7 @@ class _Bound:
         # The whole storage returns to what it was, so that no result of earlier data is left.
         self._guard.restore()
         for name, value in made.items():
-            if _is_tensor(value):
+            if is_tensor(value):
                 write(self.arguments[name], value)
         self._watch(made, self._expect(number, made) if known is None else known[1])
 
@@ -101,7 +102,7 @@ class _Bound:
 
     def _expect(self, number: int, made: Arguments) -> Expectation:
         """Return what must come of data; of a small case it is remembered, with the data."""
-        tensors = [a for a in self.arguments.values() if _is_tensor(a)]
+        tensors = [a for a in self.arguments.values() if is_tensor(a)]
         expectation = self._recipe.expect(made, tensors[0].device)
         if sum(tensor.numel() for tensor in tensors) <= _REMEMBERED_ELEMENTS:
             self._known[number] = made, expectation
@@ -110,7 +111,7 @@ class _Bound:
     def _watch(self, made: Arguments, expectation: Expectation) -> None:
         from xllm_kernel.numerics.storage import ArgumentGuard
 
-        tensors = {name: a for name, a in self.arguments.items() if _is_tensor(a)}
+        tensors = {name: a for name, a in self.arguments.items() if is_tensor(a)}
         # What is written keeps the strides that its layout gave it.
         written = {
             name: replace(expected, strides=self._strides[name])
@@ -137,12 +138,12 @@ def bind_case(
     """
     bound = _Bound(plan, recipe)
     # Tensors of its own over the same memory: what becomes of them says nothing of the memory's.
-    values = tuple(a.detach() if _is_tensor(a) else a for a in bound.arguments.values())
+    values = tuple(a.detach() if is_tensor(a) else a for a in bound.arguments.values())
     function = plan.function
     strides = {
         f"{name}_strides": list(value.stride())
         for name, value in bound.arguments.items()
-        if _is_tensor(value)
+        if is_tensor(value)
     }
     mutates = set(plan.spec.contract.mutates) & set(bound.arguments)
     reset = Reset(bound.reset, every_call=not mutates <= recipe.only_written) if mutates else None
@@ -165,7 +166,3 @@ def _must_change(expected: Expected, now: torch.Tensor) -> bool:
     stays = (reference - now).abs() <= 2.0**-6 * reference.abs()
     # Poison is a NaN, and no result of an honest kernel where the reference is a number.
     return bool((~stays & ~reference.isnan()).any())
-
-
-def _is_tensor(value: object) -> bool:
-    return hasattr(value, "untyped_storage")

@@ -17,6 +17,7 @@ from xllm_kernel.numerics import graph_truth, memory
 from xllm_kernel.numerics.compare import shares_storage
 from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.report import Row
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase, Reset, ZeroArgument
 from xllm_kernel.numerics.vacuity import vacuous
 from xllm_kernel.platforms import Platform
@@ -269,7 +270,7 @@ class CaseRun:
 
 
 def _is_small(prepared: PreparedCase) -> bool:
-    tensors = [a for a in prepared.arguments.values() if hasattr(a, "untyped_storage")]
+    tensors = [a for a in prepared.arguments.values() if is_tensor(a)]
     elements: int = sum(tensor.numel() for tensor in tensors)
     return elements <= _MOST_ELEMENTS
 

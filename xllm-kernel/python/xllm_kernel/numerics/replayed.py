@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.compare import flatten, shares_storage
 from xllm_kernel.numerics.memory import POISON
-from xllm_kernel.numerics.storage import overlap, storage_bytes
+from xllm_kernel.numerics.storage import is_tensor, overlap, storage_bytes
 from xllm_kernel.numerics.suite import PreparedCase
 from xllm_kernel.platforms.captured import Captured
 
@@ -130,7 +130,7 @@ class Unit:
 
 
 def _tensors(structure: object) -> list[torch.Tensor]:
-    return [leaf for _, leaf in flatten(structure) if hasattr(leaf, "untyped_storage")]
+    return [leaf for _, leaf in flatten(structure) if is_tensor(leaf)]
 
 
 def _same(first: object, second: object) -> bool:

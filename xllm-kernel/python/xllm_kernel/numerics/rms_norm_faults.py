@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from xllm_kernel.numerics.planted.fault import Fault, Plant, Site, is_tensor
+from xllm_kernel.numerics.planted.fault import Fault, Plant, Site
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.registry import KernelFunction
 
 if TYPE_CHECKING:

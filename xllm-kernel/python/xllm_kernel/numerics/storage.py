@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import torch
 
 
+def is_tensor(value: object) -> bool:
+    """Say whether an argument or a leaf of a result is a tensor; imports nothing to find out."""
+    return hasattr(value, "untyped_storage")
+
+
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor's whole storage as bytes, gaps between its elements included."""
     import torch

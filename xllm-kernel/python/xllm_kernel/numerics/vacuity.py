@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from xllm_kernel.numerics.compare import flatten, map_tensors
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.numerics.suite import PreparedCase
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def vacuous(prepared: PreparedCase, mutates: Iterable[str], result: object) -> s
         result: what a good call returned, for its form.
     """
     written = [prepared.arguments[name] for name in mutates if name in prepared.arguments]
-    returned = [leaf for _, leaf in flatten(result) if hasattr(leaf, "untyped_storage")]
+    returned = [leaf for _, leaf in flatten(result) if is_tensor(leaf)]
     if not any(tensor.numel() for tensor in (*written, *returned)):
         return None
     for value in _NOBODYS_VALUES:

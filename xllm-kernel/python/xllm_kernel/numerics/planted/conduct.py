@@ -11,17 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.compare import map_tensors
 from xllm_kernel.numerics.memory import DENSE, once
-from xllm_kernel.numerics.planted.fault import (
-    Fault,
-    Plant,
-    Site,
-    is_tensor,
-    promising,
-    returning,
-    writing,
-)
+from xllm_kernel.numerics.planted.fault import Fault, Plant, Site, promising, returning, writing
 from xllm_kernel.numerics.planted.results import spoil
-from xllm_kernel.numerics.storage import storage_bytes
+from xllm_kernel.numerics.storage import is_tensor, storage_bytes
 from xllm_kernel.registry import KernelFunction
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.compare import flatten, map_tensors
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.registry import KernelFunction, OpContract
 
 if TYPE_CHECKING:
@@ -97,11 +98,6 @@ class Fault:
     fatal: bool = False
     raises: bool = False
     guarantee: str | None = None
-
-
-def is_tensor(value: object) -> bool:
-    """Say whether an argument or a leaf is a tensor."""
-    return hasattr(value, "untyped_storage")
 
 
 def on_outputs(damage: Callable[[torch.Tensor], object]) -> Plant:

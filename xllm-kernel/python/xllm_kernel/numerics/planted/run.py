@@ -27,8 +27,9 @@ from xllm_kernel.numerics.faults import faults
 from xllm_kernel.numerics.invariants.checks import Subject, covered
 from xllm_kernel.numerics.invariants.guarantees import CHECKS
 from xllm_kernel.numerics.memory import guarded
-from xllm_kernel.numerics.planted.fault import Fault, Site, is_tensor
+from xllm_kernel.numerics.planted.fault import Fault, Site
 from xllm_kernel.numerics.report import Row
+from xllm_kernel.numerics.storage import is_tensor
 from xllm_kernel.numerics.suite import KernelCase, PreparedCase
 from xllm_kernel.platforms import get_platform
 from xllm_kernel.registry import KernelFunction, PreparedKernel
