@@ -47,6 +47,7 @@ class Part:
         marker: its marker module's name.
         record: where CMake says which tools it used.
         within: option of the part that it is of no use without.
+        companions: CMake's targets of libraries that are built and kept with it.
     """
 
     target: str
@@ -54,13 +55,39 @@ class Part:
     marker: str
     record: str = "toolchain.json"
     within: str | None = None
+    companions: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """CMake's, of all libraries."""
+        return self.target, *self.companions
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All libraries, and last the marker module."""
+        return self.library, *map(library_name, self.companions), marker_name(self)
+
+
+def library_name(target: str) -> str:
+    """Return the file name of a shared library by its target."""
+    return f"lib{target}.so"
+
+
+def marker_name(part: Part) -> str:
+    """Return the file name of a part's marker module."""
+    return f"{part.marker}.py"
 
 
 SIMD, FASTCALL = "XLLM_KERNEL_BUILD_SIMD", "XLLM_KERNEL_BUILD_FASTCALL"
 XLITE = "XLLM_KERNEL_BUILD_XLITE"
 # Option to what it builds, in the order in which they are built.
 OPTIONS = {
-    SIMD: Part("xllm_kernel_torch", "libxllm_kernel_torch.so", "simd"),
+    SIMD: Part(
+        "xllm_kernel_torch",
+        "libxllm_kernel_torch.so",
+        "simd",
+        companions=("xllm_kernel_ceilings",),
+    ),
     FASTCALL: Part(
         "xllm_kernel_fastcall",
         f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}",
@@ -150,8 +177,7 @@ class NativeBuild(build_ext):
     def get_outputs(self) -> list[str]:
         """List what a build adds to the wheel."""
         directory = folder_of(Path(self.build_lib))
-        names = (n for name in options for n in (OPTIONS[name].library, marker_name(OPTIONS[name])))
-        return [str(directory / name) for name in names]
+        return [str(directory / name) for option in options for name in OPTIONS[option].files]
 
     def get_output_mapping(self) -> dict[str, str]:
         """Map nothing: no built file stands for one of the sources."""
@@ -176,14 +202,9 @@ def folder_of(root: Path) -> Path:
     return root / "xllm_kernel" / "_build"
 
 
-def marker_name(part: Part) -> str:
-    """Return the file name of a part's marker module."""
-    return f"{part.marker}.py"
-
-
 def remove_part(part: Part, directory: Path) -> None:
     """Remove what an earlier build left of a part: its sources may since have changed."""
-    for name in (marker_name(part), part.library):
+    for name in reversed(part.files):
         (directory / name).unlink(missing_ok=True)
 
 
@@ -192,7 +213,7 @@ def build_part(option: str, directory: Path, scratch: Path) -> None:
 
     Args:
         option: what to build.
-        directory: receives the library and, last, the marker module.
+        directory: receives the libraries and, last, the marker module.
         scratch: CMake's folders, one for each set of tools.
     """
     part = OPTIONS[option]
@@ -205,22 +226,25 @@ def build_part(option: str, directory: Path, scratch: Path) -> None:
         facts |= find_launchers()
     # Where torch lies decides nothing, which one it is does.
     which = {name: value for name, value in tools.items() if name != "torch"}
-    key = digest(facts | which | {"sources": sources, "target": part.target})
+    key = digest(facts | which | {"sources": sources, "targets": part.targets})
     marker = directory / marker_name(part)
     if is_current(marker, key):
         say(f"{marker} is up to date")
         return
     work = scratch / digest(tools | ({"part": part.marker} if option == XLITE else {}))[:12]
-    run_cmake(work, part.target, xlite_flags(tools) if option == XLITE else simd_flags(tools))
+    run_cmake(work, part.targets, xlite_flags(tools) if option == XLITE else simd_flags(tools))
     record = json.loads((work / part.record).read_text())
     marker.unlink(missing_ok=True)  # from here to the end there is no build, rather than a half one
-    replace(directory / part.library, (work / part.library).read_bytes())
+    *libraries, _ = part.files
+    for name in libraries:
+        replace(directory / name, (work / name).read_bytes())
     manifest = {
         "schema_version": artifacts().SCHEMA_VERSION,
         "build_key": key,
         "source_hash": sources,
         "library": part.library,
         "library_sha256": artifacts().file_sha256(directory / part.library),
+        "companions": {n: artifacts().file_sha256(directory / n) for n in libraries[1:]},
         "torch_built_with": tools["torch_version"],
         **facts,
         **{name: tuple(v) if isinstance(v, list) else v for name, v in record.items()},
@@ -314,6 +338,7 @@ def simd_flags(tools: dict[str, str]) -> list[str]:
     """Return what CMake must know for the kernels, their bridge and its builtins."""
     return [
         "-DXLLM_KERNEL_BUILD_TORCH=ON",
+        "-DXLLM_KERNEL_BUILD_CEILINGS=ON",
         f"-DXLLM_KERNEL_TORCH_DIR={tools['torch']}",
         f"-DXLLM_KERNEL_BUILD_FASTCALL={'ON' if FASTCALL in options else 'OFF'}",
         f"-DXLLM_KERNEL_PYTHON_INCLUDE={sysconfig.get_paths()['include']}",
@@ -333,9 +358,9 @@ def xlite_flags(tools: dict[str, str]) -> list[str]:
     ]
 
 
-def run_cmake(work: Path, target: str, flags: list[str]) -> None:
+def run_cmake(work: Path, targets: tuple[str, ...], flags: list[str]) -> None:
     """Configure and build in a folder of CMake's own."""
-    say(f"configuring and building {target} in {work}")
+    say(f"configuring and building {', '.join(targets)} in {work}")
     configure = ["cmake", "-S", str(ROOT), "-B", str(work), "-DCMAKE_BUILD_TYPE=Release", *flags]
     if shutil.which("ninja"):
         configure += ["-G", "Ninja"]
@@ -345,7 +370,7 @@ def run_cmake(work: Path, target: str, flags: list[str]) -> None:
     if not work.exists():
         require(configure)
     jobs = os.environ.get("MAX_JOBS") or str(os.cpu_count() or 1)
-    require(["cmake", "--build", str(work), "--target", target, "--parallel", jobs])
+    require(["cmake", "--build", str(work), "--target", *targets, "--parallel", jobs])
 
 
 def require(command: list[str]) -> None:
@@ -362,11 +387,12 @@ def is_current(marker: Path, key: str) -> bool:
     namespace: dict[str, Any] = {}
     exec(compile(marker.read_text(), str(marker), "exec"), namespace)
     manifest = namespace.get("MANIFEST", {})
-    library = marker.parent / str(manifest.get("library"))
-    return (
-        manifest.get("build_key") == key
-        and library.is_file()
-        and manifest.get("library_sha256") == artifacts().file_sha256(library)
+    if manifest.get("build_key") != key:
+        return False
+    libraries = {manifest["library"]: manifest["library_sha256"], **manifest["companions"]}
+    return all(
+        (marker.parent / name).is_file() and artifacts().file_sha256(marker.parent / name) == digest
+        for name, digest in libraries.items()
     )
 
 
@@ -401,7 +427,11 @@ setup(
     package_dir={"": "python"},
     # The build's own folder is never a package of the sources.
     packages=find_packages("python", include=["xllm_kernel*"], exclude=["xllm_kernel._build*"]),
-    package_data={"xllm_kernel": ["py.typed"], "xllm_kernel.numerics": ["activations.safetensors"]},
+    package_data={
+        "xllm_kernel": ["py.typed"],
+        "xllm_kernel.numerics": ["activations.safetensors"],
+        "xllm_kernel.benchmark.report": ["page.css", "page.js"],
+    },
     ext_modules=[
         Extension(f"xllm_kernel._build.{OPTIONS[name].marker}", sources=[]) for name in options
     ],

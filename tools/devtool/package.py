@@ -8,7 +8,7 @@ from pathlib import Path
 
 from devtool.cmake import run_ctest
 from devtool.legs import Leg
-from devtool.shell import BUILD, PACKAGE, environment, run, step
+from devtool.shell import BUILD, PACKAGE, environment, run
 from devtool.suites import Suite, read_suite, report_path
 
 CPP = ("-DCMAKE_BUILD_TYPE=Release", "-DXLLM_KERNEL_BUILD_TESTS=ON")
@@ -67,12 +67,3 @@ def run_python(name: str, venv: Path, *arguments: str) -> Suite:
     command += [f"--junitxml={report}", "-o", f"cache_dir={BUILD / 'pytest'}", *arguments]
     env = environment(venv, OMP_WAIT_POLICY="passive")
     return read_suite(name, run(command, env=env), report)
-
-
-def build_ceilings() -> Path:
-    """Build the probe of copies and return its library."""
-    directory, target = BUILD / "ceilings", "xllm_kernel_ceilings"
-    options = ["-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DXLLM_KERNEL_BUILD_CEILINGS=ON"]
-    step("Configure the ceilings", "cmake", "-S", PACKAGE, "-B", directory, *options)
-    step("Build the ceilings", "cmake", "--build", directory, "--target", target)
-    return directory / f"bench/ceilings/lib{target}.so"

@@ -16,6 +16,8 @@ import xllm_kernel
 
 Done = subprocess.CompletedProcess[str]
 LIBRARY = "libxllm_kernel_torch.so"
+CEILINGS = "libxllm_kernel_ceilings.so"
+BUILT = {LIBRARY, CEILINGS, "simd.py"}
 SIMD = {"XLLM_KERNEL_BUILD_SIMD": "1"}
 FASTCALL = {**SIMD, "XLLM_KERNEL_BUILD_FASTCALL": "1"}
 _LEFT_BEHIND = shutil.ignore_patterns(
@@ -101,12 +103,14 @@ def unpack(wheel: Path, to: Path) -> Path:
 
 
 def package_files() -> set[str]:
-    """Return what a pure wheel must hold: every module, the typing marker, recorded rows."""
+    """Return what a pure wheel must hold: every module, the typing marker, and its data files."""
     root = PACKAGE_ROOT / "python"
     modules = {
         p.relative_to(root).as_posix() for p in root.rglob("*.py") if "_build" not in p.parts
     }
-    return modules | {"xllm_kernel/py.typed", "xllm_kernel/numerics/activations.safetensors"}
+    page = {f"xllm_kernel/benchmark/report/page.{kind}" for kind in ("css", "js")}
+    recorded = {"xllm_kernel/numerics/activations.safetensors"}
+    return modules | {"xllm_kernel/py.typed"} | recorded | page
 
 
 def run_outside(

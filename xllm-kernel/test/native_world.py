@@ -12,7 +12,16 @@ from pathlib import Path
 
 from conftest import PACKAGE_ROOT
 
-_COPIED = ("CMakeLists.txt", "cmake", "csrc", "include", "python", "setup.py", "pyproject.toml")
+_COPIED = (
+    "CMakeLists.txt",
+    "bench/ceilings",
+    "cmake",
+    "csrc",
+    "include",
+    "python",
+    "setup.py",
+    "pyproject.toml",
+)
 
 
 class NativeWorld:

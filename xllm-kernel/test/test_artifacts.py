@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from xllm_kernel import artifacts
-from xllm_kernel.artifacts import file_sha256, load, source_hash, source_root, verify
+from xllm_kernel.artifacts import companion, file_sha256, load, source_hash, source_root, verify
 from xllm_kernel.errors import ArtifactError
 
 Manifest = dict[str, Any]
@@ -190,6 +190,41 @@ def test_source_hash_of_builtins_counts_their_own_sources(exact: Manifest, tree:
     assert source_hash(tree, "fastcall") != before[1]
     (tree / "csrc" / "torch" / "c.cpp").write_text("// other\n")
     assert source_hash(tree) != before[0]
+
+
+PROBE = "libprobe.so"
+
+
+@pytest.fixture
+def accompanied(manifest: Manifest, build: Path) -> Manifest:
+    """The manifest of a build that made another library too."""
+    (build / PROBE).write_bytes(b"\x7fELF, another one")
+    return manifest | {"companions": {PROBE: file_sha256(build / PROBE)}}
+
+
+def test_companion_what_was_built_its_path(accompanied: Manifest, build: Path) -> None:
+    assert companion(accompanied, build, PROBE) == build / PROBE
+
+
+def test_companion_of_an_older_build_named(manifest: Manifest, build: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"must name this library, found none; build it again"):
+        companion(manifest, build, PROBE)
+
+
+def test_companion_missing_or_changed_named(accompanied: Manifest, build: Path) -> None:
+    (build / PROBE).write_bytes(b"\x7fELF, another 1")
+    with pytest.raises(ArtifactError, match="truncated, changed or replaced; build it again"):
+        companion(accompanied, build, PROBE)
+    (build / PROBE).unlink()
+    with pytest.raises(ArtifactError, match="no such file; build it again"):
+        companion(accompanied, build, PROBE)
+
+
+def test_companion_sources_edited_named(accompanied: Manifest, tree: Path, build: Path) -> None:
+    (tree / "bench" / "ceilings").mkdir(parents=True)
+    (tree / "bench" / "ceilings" / "p.cpp").write_text("// p\n")
+    with pytest.raises(ArtifactError, match="must be built from the sources beside it"):
+        companion(accompanied, build, PROBE)
 
 
 def test_verify_sources_edited_named(manifest: Manifest, tree: Path, build: Path) -> None:

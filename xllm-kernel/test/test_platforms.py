@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.platforms import get_platform
+from xllm_kernel.platforms.processor import frequency_governor, last_level_cache_bytes
 
 
 class VirtualClock:
@@ -55,7 +59,59 @@ def test_environment_tells_processor_threads_and_torch() -> None:
     assert facts["torch"] == torch.__version__
     assert facts["threads"] == torch.get_num_threads()
     assert facts["device_name"]
-    assert facts["affinity"] >= 1
+    assert facts["affinity"] == len(facts["cpus"]) >= 1
+    assert facts["cpus"] == sorted(os.sched_getaffinity(0))
+    assert facts["governor"] == frequency_governor(facts["cpus"])
+    assert facts["last_level_cache_bytes"] == last_level_cache_bytes()
+
+
+def _describe(cpus: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = cpus / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return cpus
+
+
+def _cache(index: int, level: str, kind: str, size: str) -> dict[str, str]:
+    folder = f"cpu0/cache/index{index}"
+    named = {"level": level, "type": kind, "size": size}
+    return {f"{folder}/{name}": f"{text}\n" for name, text in named.items()}
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({}, None),
+        (_cache(0, "1", "Data", "32K") | _cache(1, "1", "Instruction", "64K"), 32 << 10),
+        (_cache(0, "3", "Unified", "32768K") | _cache(1, "2", "Unified", "1024K"), 32 << 20),
+        (_cache(0, "2", "Unified", "2M") | _cache(1, "3", "Instruction", "9M"), 2 << 20),
+        (_cache(0, "2", "Unified", "4096"), 4096),
+        (_cache(0, "2", "Unified", ""), None),
+        (_cache(0, "", "Unified", "1M"), None),
+        ({"cpu0/cache/index0/level": "1"}, None),
+    ],
+)
+def test_last_level_cache_is_the_outermost_that_holds_data(
+    tmp_path: Path, files: dict[str, str], expected: int | None
+) -> None:
+    assert last_level_cache_bytes(_describe(tmp_path, files)) == expected
+
+
+@pytest.mark.parametrize(
+    ("governors", "expected"),
+    [
+        ([], None),
+        (["performance", "performance"], "performance"),
+        (["schedutil", "performance"], "performance, schedutil"),
+    ],
+)
+def test_frequency_governor_names_those_of_the_processors(
+    tmp_path: Path, governors: list[str], expected: str | None
+) -> None:
+    files = {f"cpu{i}/cpufreq/scaling_governor": f"{name}\n" for i, name in enumerate(governors)}
+    files["cpu7/cpufreq/scaling_governor"] = "powersave\n"  # not one of ours
+    assert frequency_governor([0, 1], _describe(tmp_path, files)) == expected
 
 
 def test_capture_eager_calls_the_supplied_function() -> None:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 import pytest
 from build_world import (
+    BUILT,
     CALL,
     CALLED,
+    CEILINGS,
     FASTCALL,
     LIBRARY,
     SIMD,
@@ -29,6 +31,7 @@ from build_world import (
     unpack,
 )
 
+PROBE = "from xllm_kernel.benchmark.ceilings.probe import Probe; print(bool(Probe.load().level))"
 BUILTINS = f"fastcall_native{sysconfig.get_config_var('EXT_SUFFIX')}"
 
 
@@ -186,13 +189,14 @@ def _build_folder(tree: Path) -> Path:
     return tree / "python" / "xllm_kernel" / "_build"
 
 
-def test_native_in_place_marker_and_library(built_tree: Path) -> None:
+def test_native_in_place_marker_and_libraries(built_tree: Path) -> None:
     folder = _build_folder(built_tree)
-    assert sorted(p.name for p in folder.iterdir() if p.is_file()) == [LIBRARY, "simd.py"]
+    assert {p.name for p in folder.iterdir() if p.is_file()} == BUILT
 
 
-def test_native_binary_names_no_folder_of_the_machine(built_tree: Path) -> None:
-    content = (_build_folder(built_tree) / LIBRARY).read_bytes()
+@pytest.mark.parametrize("name", [LIBRARY, CEILINGS])
+def test_native_binary_names_no_folder_of_the_machine(built_tree: Path, name: str) -> None:
+    content = (_build_folder(built_tree) / name).read_bytes()
     assert str(built_tree).encode() not in content
     assert sys.prefix.encode() not in content
 
@@ -237,6 +241,22 @@ def test_native_damaged_library_built_again(built_tree: Path, tmp_path: Path) ->
     assert "truncated, changed or replaced" in damaged.stderr
     assert "setup: built" in _build(built_tree).stdout
     assert run_outside(tmp_path, built_tree / "python", CALL).stdout == CALLED
+
+
+@pytest.mark.parametrize("damage", ["other", "missing"])
+def test_native_damaged_probe_built_again_and_serves(
+    built_tree: Path, tmp_path: Path, damage: str
+) -> None:
+    library = _build_folder(built_tree) / CEILINGS
+    if damage == "missing":
+        library.unlink()
+    else:
+        library.write_bytes(library.read_bytes() + b"!")
+    refused = run_outside(tmp_path, built_tree / "python", PROBE)
+    assert "build it again" in refused.stderr
+    assert run_outside(tmp_path, built_tree / "python", CALL).stdout == CALLED
+    assert "setup: built" in _build(built_tree).stdout
+    assert run_outside(tmp_path, built_tree / "python", PROBE).stdout == "True\n"
 
 
 def test_native_failed_compilation_keeps_no_half_build(built_tree: Path) -> None:
@@ -340,14 +360,13 @@ def test_builtins_in_place_in_a_wheel_and_removed_when_not_asked_for(
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     assert (python, abi) == (tag, tag)
     assert platform.startswith("linux_")
-    added = {f"xllm_kernel/_build/{n}" for n in ("simd.py", LIBRARY, "fastcall.py", BUILTINS)}
+    added = {f"xllm_kernel/_build/{n}" for n in BUILT | {"fastcall.py", BUILTINS}}
     assert files_of(wheel) == package_files() | added
     site = unpack(wheel, tmp_path / "site")
     done = run_outside(tmp_path, site, kind)
     assert done.stdout == f"{CALLED}builtin_function_or_method\n", done.stderr
 
     assert "is up to date" in _build(built_tree).stdout
-    files = sorted(p.name for p in _build_folder(built_tree).iterdir() if p.is_file())
-    assert files == [LIBRARY, "simd.py"]
+    assert {p.name for p in _build_folder(built_tree).iterdir() if p.is_file()} == BUILT
     done = run_outside(tmp_path, built_tree / "python", kind)
     assert done.stdout == f"{CALLED}OpOverload\n", done.stderr

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from build_world import (
+    BUILT,
     CALL,
     CALLED,
+    CEILINGS,
     LIBRARY,
     SIMD,
     build_wheel,
@@ -63,9 +65,8 @@ def test_wheel_tagged_for_the_platform_and_any_python(wheel: Path) -> None:
     assert tag == f"linux_{platform.machine()}"
 
 
-def test_wheel_holds_the_modules_the_library_its_marker_and_nothing_else(wheel: Path) -> None:
-    added = {"xllm_kernel/_build/simd.py", f"xllm_kernel/_build/{LIBRARY}"}
-    assert files_of(wheel) == package_files() | added
+def test_wheel_holds_the_modules_the_libraries_their_marker_and_nothing_else(wheel: Path) -> None:
+    assert files_of(wheel) == package_files() | {f"xllm_kernel/_build/{name}" for name in BUILT}
 
 
 def test_wheel_works_outside_the_tree(site: Path, tmp_path: Path) -> None:
@@ -99,6 +100,17 @@ def test_library_keeps_the_kernels_to_itself(library: Path) -> None:
     exported = _tool("nm", "--dynamic", "--defined-only", "--demangle", library)
     assert "xllm_kernel" not in exported
     assert "xllm_kernel::simd_level()" in _tool("nm", "--demangle", library)
+
+
+def test_probe_exports_its_interface_alone_and_needs_no_torch(site: Path) -> None:
+    probe = site / "xllm_kernel" / "_build" / CEILINGS
+    exported = _tool("nm", "--dynamic", "--defined-only", probe).split()[2::3]
+    functions = ("copy", "copy_streaming", "dot", "error", "fma", "level", "read", "update")
+    assert sorted(exported) == [f"xllm_ceiling_{name}" for name in functions]
+    dynamic = _tool("readelf", "--dynamic", "--wide", probe)
+    assert "torch" not in dynamic
+    assert not re.search(r"\((RPATH|RUNPATH)\)", dynamic)
+    assert probe.stat().st_size < 200_000
 
 
 # ---------------------------------------------------------------- older processors

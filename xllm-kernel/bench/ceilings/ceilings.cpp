@@ -38,6 +38,14 @@ double refuse(const char* rule, std::int64_t got) noexcept {
   return kRefused;
 }
 
+double refuse_dot(const char* level) noexcept {
+  std::snprintf(last_error.data(), last_error.size(),
+                "ceilings: the level must have bf16 dot products, as "
+                "avx512bf16 has, got %s; measure multiply-adds instead",
+                level);
+  return kRefused;
+}
+
 struct Span {
   Clock::time_point begin = Clock::time_point::max();
   Clock::time_point end = Clock::time_point::min();
@@ -129,6 +137,9 @@ bool accepts(std::int32_t threads, std::int64_t repetitions) noexcept {
   return false;
 }
 
+// Where results go that nobody needs, so that they are computed.
+std::atomic<std::uint64_t> sink;
+
 // Times `pass(passes, part)` over the parts of `bytes` bytes.
 template <class Pass>
 double timed_bytes(std::int64_t bytes, std::int32_t threads,
@@ -160,6 +171,23 @@ bool accepts_apart(const void* destination, const void* source,
   return false;
 }
 
+// Times `operations` of `turns_of`, whose turn has `operations_a_turn` of them.
+double timed_operations(float (*turns_of)(std::int64_t turns) noexcept,
+                        std::int64_t operations_a_turn, std::int64_t operations,
+                        std::int32_t threads,
+                        std::int64_t repetitions) noexcept {
+  const std::int64_t grain = std::int64_t{XLLM_CEILING_GRAIN} * threads;
+  if (operations < 1 || operations % grain != 0) {
+    return refuse("operations must be a multiple of 1536 times the threads",
+                  operations);
+  }
+  const std::int64_t turns = operations / threads / operations_a_turn;
+  return timed(threads, repetitions, [=](std::int32_t) noexcept {
+    sink.store(static_cast<std::uint64_t>(turns_of(turns)),
+               std::memory_order_relaxed);
+  });
+}
+
 // Either of the two copies.
 double timed_copy(void (*Passes::*copy)(std::byte*, const std::byte*,
                                         std::int64_t) noexcept,
@@ -179,9 +207,6 @@ double timed_copy(void (*Passes::*copy)(std::byte*, const std::byte*,
                      });
 }
 
-// Where results go that nobody needs, so that they are computed.
-std::atomic<std::uint64_t> sink;
-
 }  // namespace
 
 const Passes& passes_of(std::string_view level) noexcept {
@@ -193,6 +218,13 @@ const Passes& passes_of(std::string_view level) noexcept {
   if (level == "neon") return neon::passes();
 #endif
   return scalar::passes();
+}
+
+DotPass dot_pass_of([[maybe_unused]] std::string_view level) noexcept {
+#if defined(__x86_64__)
+  if (level == "avx512bf16") return avx512bf16::dot_pass();
+#endif
+  return {};
 }
 
 }  // namespace xllm_kernel::ceilings
@@ -247,17 +279,19 @@ double xllm_ceiling_update(void* buffer, std::int64_t bytes,
 double xllm_ceiling_fma(std::int64_t operations, std::int32_t threads,
                         std::int64_t repetitions) {
   if (!xc::accepts(threads, repetitions)) return xc::kRefused;
-  const std::int64_t grain = std::int64_t{XLLM_CEILING_FMA_GRAIN} * threads;
-  if (operations < 1 || operations % grain != 0) {
-    return xc::refuse("operations must be a multiple of 1536 times the threads",
-                      operations);
-  }
   const xc::Passes& passes = xc::passes_of(xllm_kernel::simd_level().name);
-  const std::int64_t turns = operations / threads / passes.operations_a_turn;
-  return xc::timed(threads, repetitions, [&](std::int32_t) noexcept {
-    xc::sink.store(static_cast<std::uint64_t>(passes.fma(turns)),
-                   std::memory_order_relaxed);
-  });
+  return xc::timed_operations(passes.fma, passes.operations_a_turn, operations,
+                              threads, repetitions);
+}
+
+double xllm_ceiling_dot(std::int64_t operations, std::int32_t threads,
+                        std::int64_t repetitions) {
+  if (!xc::accepts(threads, repetitions)) return xc::kRefused;
+  const char* const level = xllm_kernel::simd_level().name;
+  const xc::DotPass pass = xc::dot_pass_of(level);
+  if (pass.dot == nullptr) return xc::refuse_dot(level);
+  return xc::timed_operations(pass.dot, pass.operations_a_turn, operations,
+                              threads, repetitions);
 }
 
 const char* xllm_ceiling_level(void) { return xllm_kernel::simd_level().name; }

@@ -34,9 +34,9 @@
 extern "C" {
 #endif
 
-/* xllm_ceiling_fma takes multiples of this: whole turns of every level's
- * loop. */
-#define XLLM_CEILING_FMA_GRAIN 1536
+/* Operations are counted in multiples of this: whole turns of every level's
+ * loops. */
+#define XLLM_CEILING_GRAIN 1536
 
 /* Loads every byte once. */
 XLLM_CEILING_API double xllm_ceiling_read(const void* source, int64_t bytes,
@@ -62,10 +62,16 @@ XLLM_CEILING_API double xllm_ceiling_update(void* buffer, int64_t bytes,
                                             int64_t repetitions);
 
 /* fp32 multiply-adds in registers. `operations` counts a product and its sum as
- * two, over all threads; it is a multiple of XLLM_CEILING_FMA_GRAIN times
+ * two, over all threads; it is a multiple of XLLM_CEILING_GRAIN times
  * `threads`. Level scalar, which may not assume an FMA instruction, multiplies
  * and adds. */
 XLLM_CEILING_API double xllm_ceiling_fma(int64_t operations, int32_t threads,
+                                         int64_t repetitions);
+
+/* Dot products of bf16 pairs summed in fp32, in registers; operations as above,
+ * two products and two sums counting four. Refused by levels that have no such
+ * instruction: all but avx512bf16. */
+XLLM_CEILING_API double xllm_ceiling_dot(int64_t operations, int32_t threads,
                                          int64_t repetitions);
 
 /* The level in use; empty where XLLM_KERNEL_SIMD_LEVEL is wrong, in which case

@@ -25,7 +25,7 @@ constexpr std::int64_t kPage = 4096;
 constexpr std::int64_t kSampleBytes = std::int64_t{4} << 20;
 constexpr int kSamples = 21;
 // 0.1 to 1 ms at 10 to 1000 GFLOP/s a thread.
-constexpr std::int64_t kOperations = std::int64_t{XLLM_CEILING_FMA_GRAIN} << 13;
+constexpr std::int64_t kOperations = std::int64_t{XLLM_CEILING_GRAIN} << 13;
 
 struct Size {
   std::string where;
@@ -163,6 +163,16 @@ int main(int count, char** arguments) {
     const double seconds =
         best([&] { return xllm_ceiling_fma(kOperations * n, n, 1); });
     std::printf("fp32 FMA, %d threads: %.1f GFLOP/s\n", n,
+                static_cast<double>(kOperations * n) / seconds * 1e-9);
+  }
+  if (xllm_ceiling_dot(XLLM_CEILING_GRAIN, 1, 1) < 0.0) {
+    std::printf("bf16 dot products: none (%s)\n", xllm_ceiling_error());
+    return 0;
+  }
+  for (const std::int32_t n : threads) {
+    const double seconds =
+        best([&] { return xllm_ceiling_dot(kOperations * n, n, 1); });
+    std::printf("bf16 dot products, %d threads: %.1f GFLOP/s\n", n,
                 static_cast<double>(kOperations * n) / seconds * 1e-9);
   }
   return 0;

@@ -25,10 +25,18 @@ struct Passes {
   std::int64_t operations_a_turn;
 };
 
+// Dot products of bf16 pairs, summed in fp32.
+struct DotPass {
+  // As Passes::fma; null where the level has no such instruction.
+  float (*dot)(std::int64_t turns) noexcept = nullptr;
+  std::int64_t operations_a_turn = 0;
+};
+
 inline constexpr std::byte kUpdateMask{0x5a};
 
 // The passes of a level that the machine has, by the level's name.
 [[nodiscard]] const Passes& passes_of(std::string_view level) noexcept;
+[[nodiscard]] DotPass dot_pass_of(std::string_view level) noexcept;
 
 namespace scalar {
 [[nodiscard]] const Passes& passes() noexcept;
@@ -39,6 +47,9 @@ namespace avx2 {
 }
 namespace avx512 {
 [[nodiscard]] const Passes& passes() noexcept;
+}
+namespace avx512bf16 {
+[[nodiscard]] DotPass dot_pass() noexcept;
 }
 #elif defined(__aarch64__)
 namespace neon {

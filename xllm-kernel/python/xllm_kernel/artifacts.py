@@ -27,6 +27,7 @@ XLITE_BUILD_COMMAND = BUILD_COMMAND.replace("SIMD", "XLITE")
 # Everything that the bridge's build reads, relative to the package's root folder.
 SOURCES = (
     "CMakeLists.txt",
+    "bench/ceilings",
     "cmake",
     "csrc/simd",
     "csrc/torch",
@@ -202,14 +203,7 @@ def verify(
     library = directory / str(manifest["library"])
     who = f"xllm_kernel artefact [{library}]"
     _check_library(who, manifest, library, what.command)
-    if sources is not None:
-        found = source_hash(sources, kind)
-        if found != manifest["source_hash"]:
-            raise ArtifactError(
-                f"{who}: must be built from the sources beside it, but it was built from "
-                f"{_short(manifest['source_hash'])} and {sources} holds {_short(found)}; build it "
-                f"again: {what.command}"
-            )
+    _check_sources(who, manifest, sources, what)
     if "torch_floor" not in what.fields or "python_abi" in what.fields:
         _check_same(who, "torch", manifest["torch_built_with"], torch_version, directory, what)
     if "python_abi" in what.fields:
@@ -223,6 +217,49 @@ def verify(
         _check_revision(who, manifest, what)
         _check_launchers(who, manifest["launchers"], beside.launchers, what)
     return library
+
+
+def companion(manifest: Mapping[str, Any], directory: Path, name: str) -> Path:
+    """Check a library that the kernels' build made beside its own; it needs no framework.
+
+    Args:
+        manifest: what the build recorded.
+        directory: folder of the artefacts.
+        name: the library's file name.
+
+    Returns:
+        Path of the library.
+
+    Raises:
+        ArtifactError: for a manifest that does not name it; a library that is missing or not the
+            one that was built; other sources than those it was built from.
+    """
+    library = directory / name
+    who = f"xllm_kernel artefact [{library}]"
+    built = manifest.get("companions", {})
+    if name not in built:
+        raise ArtifactError(
+            f"{who}: the manifest must name this library, found {', '.join(built) or 'none'}; "
+            f"build it again: {BUILD_COMMAND}"
+        )
+    recorded = {"library": name, "library_sha256": built[name]}
+    _check_library(who, recorded, library, BUILD_COMMAND)
+    _check_sources(who, manifest, source_root(directory.parent), _KINDS["simd"])
+    return library
+
+
+def _check_sources(
+    who: str, manifest: Mapping[str, Any], sources: Path | None, what: _Kind
+) -> None:
+    if sources is None:
+        return
+    found = source_hash(sources, what.marker)
+    if found != manifest["source_hash"]:
+        raise ArtifactError(
+            f"{who}: must be built from the sources beside it, but it was built from "
+            f"{_short(manifest['source_hash'])} and {sources} holds {_short(found)}; build it "
+            f"again: {what.command}"
+        )
 
 
 def _check_floor(

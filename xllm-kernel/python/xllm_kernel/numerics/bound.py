@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.memory import DENSE, Layout, place, write
 from xllm_kernel.numerics.storage import is_tensor
-from xllm_kernel.numerics.suite import PreparedCase, Reset, ZeroArgument
+from xllm_kernel.numerics.suite import PreparedCase, Reset, Work, ZeroArgument
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:
@@ -52,12 +52,15 @@ class Recipe:
         expect: says what must come of them, given on the CPU, and where the results must be.
         layouts: how tensors lie, by name; dense ones go without saying.
         only_written: names of those that no call reads.
+        work: says what a call must at least do, given the arguments as they lie; None where the
+            suite does not.
     """
 
     make: Callable[[int], Arguments]
     expect: Callable[[Arguments, torch.device], Expectation]
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     only_written: frozenset[str] = frozenset()
+    work: Callable[[Arguments], Work] | None = None
 
 
 class _Bound:
@@ -155,6 +158,7 @@ def bind_case(
         refresh=bound.renew,
         arguments=bound.arguments,
         expect=recipe.expect,
+        work=None if recipe.work is None else recipe.work(bound.arguments),
     )
 
 

@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, expect_sum, float32
+from xllm_kernel.numerics.memory import touched_bytes
+from xllm_kernel.numerics.rms_norm_case import (
+    FamilyCase,
+    expect_norm,
+    expect_sum,
+    float32,
+    norm_work,
+)
 from xllm_kernel.numerics.rms_norm_family import FamilySuite, part
+from xllm_kernel.numerics.suite import Work
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:
@@ -28,6 +36,12 @@ class FusedAddRmsNormInplaceCase(FamilyCase):
         norm = expect_norm(total, arguments["weight"], float32(arguments["eps"]), device)
         written = {"input": norm.expected, "residual": expect_sum(total, device)}
         return Expectation(None, written, norm.notes)
+
+    def work(self, arguments: Arguments) -> Work:
+        """Read input, residual and weight, write the norm and the sum over the first two."""
+        written = touched_bytes(arguments["input"]) + touched_bytes(arguments["residual"])
+        read = ("input", "residual", "weight")
+        return norm_work(arguments, read, written, additions=1, in_place=True)
 
 
 def _parts(plan: PreparedKernel, arguments: Mapping[str, Any]) -> tuple[torch.Tensor, ...]:

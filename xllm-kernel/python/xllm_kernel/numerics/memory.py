@@ -131,6 +131,15 @@ def once(shape: Sequence[int], strides: Sequence[int]) -> tuple[slice, ...]:
     return tuple(slice(0, 1) if step == 0 and extent > 1 else slice(None) for extent, step in pairs)
 
 
+def touched_bytes(tensor: torch.Tensor) -> int:
+    """Return the bytes that a tensor's elements occupy, places that several share counted once.
+
+    Gaps between rows are no elements, although whole cache lines travel.
+    """
+    index = once(tensor.shape, tensor.stride())
+    return tensor[index].numel() * tensor.element_size()
+
+
 def poisoned(shape: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Return a dense tensor on the CPU, poison throughout."""
     import torch

@@ -8,8 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32
+from xllm_kernel.numerics.rms_norm_case import (
+    FamilyCase,
+    expect_norm,
+    float32,
+    fresh_bytes,
+    norm_work,
+)
 from xllm_kernel.numerics.rms_norm_family import FamilySuite
+from xllm_kernel.numerics.suite import Work
 
 if TYPE_CHECKING:
     import torch
@@ -24,6 +31,10 @@ class RmsNormCase(FamilyCase):
             arguments["input"], arguments["weight"], float32(arguments["eps"]), device
         )
         return Expectation(norm.expected, notes=norm.notes)
+
+    def work(self, arguments: Arguments) -> Work:
+        """Read input and weight, write the norm."""
+        return norm_work(arguments, ("input", "weight"), fresh_bytes(arguments["input"]))
 
 
 SUITE = FamilySuite(

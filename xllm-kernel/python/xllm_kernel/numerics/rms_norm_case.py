@@ -5,15 +5,16 @@ Imports PyTorch only when a case is prepared. References live in ``rms_norm_refe
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from xllm_kernel.domain import TensorFacts
 from xllm_kernel.numerics.bound import Arguments, Expectation, Recipe, bind_case
-from xllm_kernel.numerics.memory import DENSE, Layout
-from xllm_kernel.numerics.suite import PreparedCase
+from xllm_kernel.numerics.memory import DENSE, Layout, touched_bytes
+from xllm_kernel.numerics.suite import PreparedCase, Work
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:
@@ -76,8 +77,26 @@ class FamilyCase:
 
     def prepare(self, plan: PreparedKernel) -> PreparedCase:
         """Make the inputs on the CPU, move them, and bind the implementation to them."""
-        recipe = Recipe(self.arguments, self.expect, self.layouts, frozenset(self.written))
-        return bind_case(plan, recipe, {"eps_float32": float32(self.eps)})
+        recipe = Recipe(
+            self.arguments, self.expect, self.layouts, frozenset(self.written), self.work
+        )
+        prepared = bind_case(plan, recipe, {"eps_float32": float32(self.eps)})
+        empty = self._of_no_rows()
+        if empty.unsupported_reason(plan) is not None:
+            return prepared
+        return dataclasses.replace(prepared, without_work=lambda: empty.prepare(plan))
+
+    def _of_no_rows(self) -> FamilyCase:
+        """Return the case of as wide rows, none of them."""
+
+        def make(number: int) -> Inputs:
+            made = self.make(number)
+            rows = {name: a for name, a in made.items() if name != "weight"}
+            empty = {name: a.new_empty((0, a.shape[-1])) for name, a in rows.items()}
+            return {**empty, "weight": made["weight"]}
+
+        shape = (0, self.shape[-1])
+        return dataclasses.replace(self, shape=shape, make=make, layouts={})
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Return the arguments of a call by name, tensors on the CPU."""
@@ -92,6 +111,10 @@ class FamilyCase:
         """Return what must come of such arguments, dense ones."""
         raise NotImplementedError
 
+    def work(self, arguments: Arguments) -> Work:
+        """Return what a call with such arguments, as they lie, must at least do."""
+        raise NotImplementedError
+
 
 def float32(number: float) -> float:
     """Round a number to float32, as the contract does with eps."""
@@ -103,6 +126,39 @@ class Norm(NamedTuple):
 
     expected: Expected
     notes: Mapping[str, Any]
+
+
+def norm_work(
+    arguments: Arguments,
+    read: Sequence[str],
+    written_bytes: int,
+    *,
+    additions: int = 0,
+    in_place: bool = False,
+) -> Work:
+    """Return what a norm of rows must at least do.
+
+    Args:
+        arguments: of the call, as they lie.
+        read: names of those that are read, the input among them.
+        written_bytes: of all results.
+        additions: made to each element before it is normalised.
+        in_place: whether the results replace what was read.
+    """
+    elements = arguments["input"].numel()
+    if elements == 0:  # where there are no rows, nobody needs the weight
+        return Work(0, 0, 0, in_place=in_place)
+    rows = elements // arguments["input"].shape[-1]
+    # An element is squared and added to the sum (2), scaled (1) and weighted (1); a row's sum is
+    # divided by the width, eps added, the root taken and inverted (4).
+    operations = (4 + additions) * elements + 4 * rows
+    read_bytes = sum(touched_bytes(arguments[name]) for name in read)
+    return Work(read_bytes, written_bytes, operations, in_place=in_place)
+
+
+def fresh_bytes(like: torch.Tensor) -> int:
+    """Return the bytes of a dense result of some tensor's shape and dtype."""
+    return like.numel() * like.element_size()
 
 
 def expect_norm(

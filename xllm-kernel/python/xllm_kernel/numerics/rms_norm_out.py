@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from xllm_kernel.numerics.bound import Arguments, Expectation
-from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32
+from xllm_kernel.numerics.memory import touched_bytes
+from xllm_kernel.numerics.rms_norm_case import FamilyCase, expect_norm, float32, norm_work
 from xllm_kernel.numerics.rms_norm_family import FamilySuite, part
+from xllm_kernel.numerics.suite import Work
 from xllm_kernel.registry import PreparedKernel
 
 if TYPE_CHECKING:
@@ -28,6 +30,10 @@ class RmsNormOutCase(FamilyCase):
             arguments["input"], arguments["weight"], float32(arguments["eps"]), device
         )
         return Expectation(None, {"output": norm.expected}, norm.notes)
+
+    def work(self, arguments: Arguments) -> Work:
+        """Read input and weight, write the norm into the buffer."""
+        return norm_work(arguments, ("input", "weight"), touched_bytes(arguments["output"]))
 
 
 def _parts(plan: PreparedKernel, arguments: Mapping[str, Any]) -> list[torch.Tensor]:

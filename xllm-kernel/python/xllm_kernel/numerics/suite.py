@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from xllm_kernel.registry import PreparedKernel
 
@@ -38,6 +38,39 @@ class Reset:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """What any implementation must at least do for one call; states no more than the contract.
+
+    Attributes:
+        read_bytes: that must be read once, those of a repeated row counting once.
+        written_bytes: that must be written once.
+        operations: arithmetic ones, a multiply-add counting two.
+        arithmetic: what does most of them at best: multiply-adds of float32 (``fma``), or dot
+            products of bfloat16 pairs summed in float32 (``dot``).
+        in_place: whether what is written lies where it was read.
+    """
+
+    read_bytes: int
+    written_bytes: int
+    operations: int
+    arithmetic: Literal["fma", "dot"] = "fma"
+    in_place: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no call can do."""
+        for name in ("read_bytes", "written_bytes", "operations"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"Work.{name} must be at least 0, got {getattr(self, name)}")
+        if self.arithmetic not in ("fma", "dot"):
+            raise ValueError(f"Work.arithmetic must be 'fma' or 'dot', got {self.arithmetic!r}")
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes read and bytes written together."""
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedCase:
     """A case with its inputs in place.
 
@@ -55,7 +88,11 @@ class PreparedCase:
             where the case has no others.
         arguments: what ``function`` passes, by name and in order: tensors and numbers.
         expect: returns the ``Expectation`` of arguments on the CPU, and of where results must be.
-            Suites that give the last three can show what faults they catch; ``bound`` does.
+            Suites that give these three can show what faults they catch; ``bound`` does.
+        without_work: prepares the same call on arguments that leave nothing to compute, whose cost
+            is that of a call alone; None where there are none.
+        work: what a call must at least move and compute; None where the suite does not say, and no
+            ceiling applies.
     """
 
     function: ZeroArgument
@@ -65,6 +102,8 @@ class PreparedCase:
     refresh: Callable[[int], None] | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
     expect: Callable[[Mapping[str, Any], torch.device], Expectation] | None = None
+    without_work: Callable[[], PreparedCase] | None = None
+    work: Work | None = None
 
 
 class NotTriedError(Exception):

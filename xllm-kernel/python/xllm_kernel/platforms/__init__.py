@@ -22,11 +22,13 @@ class Platform(Protocol):
         name: device type.
         execution_modes: modes in which a function can be captured.
         recovers: whether what runs after an error can be trusted.
+        submits: whether calls return before their work is done.
     """
 
     name: str
     execution_modes: tuple[str, ...]
     recovers: bool
+    submits: bool
 
     def absence(self, modules: tuple[str, ...]) -> str | None:
         """Say what the system lacks for installed modules to be imported, or None.
@@ -47,6 +49,12 @@ class Platform(Protocol):
         Raises:
             ConfigurationError: where there are fewer devices.
         """
+
+    def identity(self) -> str:
+        """Return which device this process works on, the same word for all that share it."""
+
+    def last_level_cache_bytes(self) -> int | None:
+        """Return how much the last cache before the device's memory holds; None where unknown."""
 
     @property
     def evidence(self) -> str:

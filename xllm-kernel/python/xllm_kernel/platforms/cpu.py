@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import platform
 from collections.abc import Callable
 from itertools import repeat
-from pathlib import Path
 from typing import Any
 
 from xllm_kernel.errors import DependencyAbsentError
 from xllm_kernel.platforms.captured import Captured, eager
 from xllm_kernel.platforms.compiled import compiled
+from xllm_kernel.platforms.processor import (
+    frequency_governor,
+    last_level_cache_bytes,
+    processor_name,
+)
 
 
 class CpuPlatform:
@@ -21,6 +24,7 @@ class CpuPlatform:
     name = "cpu"
     execution_modes: tuple[str, ...] = ("eager", "compile")
     recovers = True
+    submits = False
     evidence = "cpu"
 
     def absence(self, modules: tuple[str, ...]) -> None:
@@ -37,6 +41,14 @@ class CpuPlatform:
     def use(self, number: int) -> None:
         """Share the processor with whatever else runs."""
 
+    def identity(self) -> str:
+        """Return the processor: everybody on this machine has the same."""
+        return "the host processor"
+
+    def last_level_cache_bytes(self) -> int | None:
+        """Return the size of the last-level cache; None where the system hides it."""
+        return last_level_cache_bytes()
+
     def synchronize(self) -> None:
         """Return at once: a call on the processor is complete when it returns."""
 
@@ -45,11 +57,15 @@ class CpuPlatform:
         import torch
 
         waiting = ("OMP_", "KMP_", "GOMP_", "MKL_")
+        cpus = sorted(os.sched_getaffinity(0))
         return {
             "device_name": processor_name(),
+            "last_level_cache_bytes": last_level_cache_bytes(),
+            "governor": frequency_governor(cpus),
             "torch": torch.__version__,
             "threads": torch.get_num_threads(),
-            "affinity": len(os.sched_getaffinity(0)),
+            "affinity": len(cpus),
+            "cpus": cpus,
             "thread_variables": {k: v for k, v in os.environ.items() if k.startswith(waiting)},
             "load_average": list(os.getloadavg()),
         }
@@ -86,16 +102,3 @@ class CpuPlatform:
             replay()
         elapsed_ns = clock() - begin
         return {"wall_us": elapsed_ns / 1e3 / (iterations * captured.calls)}
-
-
-def processor_name() -> str:
-    """Return the processor's model name, or its architecture where the system hides it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() == "model name":
-            return value.strip()
-    return platform.machine()

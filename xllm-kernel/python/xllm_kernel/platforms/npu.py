@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -31,6 +32,7 @@ class NpuPlatform:
     # An error on the device is raised once, at some later call; from then on work may be dropped
     # without a word, and what is read back is what was there before.
     recovers = False
+    submits = True
 
     def absence(self, modules: tuple[str, ...]) -> str | None:
         """Say that CANN is missing, where one of the modules links it; imports nothing."""
@@ -83,6 +85,18 @@ class NpuPlatform:
         """``simulated`` where the process runs over the simulated runtime, else ``device``."""
         _npu()
         return "device" if ascend.simulator() is None else SIMULATED
+
+    def identity(self) -> str:
+        """Return the current device's number on the machine, whatever this process may see."""
+        seen = os.environ.get("ASCEND_RT_VISIBLE_DEVICES", "")
+        current = int(_npu().current_device())
+        visible = [word.strip() for word in seen.split(",") if word.strip()]
+        return f"npu {visible[current] if current < len(visible) else current}"
+
+    def last_level_cache_bytes(self) -> int | None:
+        """Return the size of the cache that all of a device's cores share, where torch_npu says."""
+        size = getattr(_npu().get_device_properties(), "L2_cache_size", None)
+        return size if isinstance(size, int) and size > 0 else None
 
     def synchronize(self) -> None:
         """Wait for all work on the current device."""

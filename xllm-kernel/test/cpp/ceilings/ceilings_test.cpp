@@ -112,7 +112,20 @@ TEST_P(EveryLevel, test_fma_operations_are_those_of_its_chains) {
                    : name == "avx2"           ? 8
                    : name == "neon"           ? 4
                                               : 1);
-  EXPECT_EQ(XLLM_CEILING_FMA_GRAIN % passes().operations_a_turn, 0);
+  EXPECT_EQ(XLLM_CEILING_GRAIN % passes().operations_a_turn, 0);
+}
+
+// Each turn adds two products of 1/4 to each chain.
+TEST_P(EveryLevel, test_dot_operations_are_those_of_its_chains) {
+  const ceilings::DotPass pass = ceilings::dot_pass_of(GetParam().name);
+  ASSERT_EQ(pass.dot != nullptr, std::string(GetParam().name) == "avx512bf16");
+  if (pass.dot == nullptr) return;
+  const auto chains = static_cast<std::int64_t>(pass.dot(400) - pass.dot(398));
+  ASSERT_GE(chains, 6);  // the instruction's latency
+  const float start = static_cast<float>(chains * (chains - 1)) / 2.0F;
+  EXPECT_EQ(pass.dot(400), start + 200.0F * static_cast<float>(chains));
+  EXPECT_EQ(pass.operations_a_turn, chains * 16 * 4);
+  EXPECT_EQ(XLLM_CEILING_GRAIN % pass.operations_a_turn, 0);
 }
 
 // Above the loop's turn, below it, and not a whole number of lines.
@@ -146,13 +159,25 @@ TEST(Interface, test_repetitions_are_exact) {
     }
     ASSERT_GT(xllm_ceiling_update(at.data(), 1000, threads, 1), 0.0);
   }
-  EXPECT_GT(xllm_ceiling_fma(6L * XLLM_CEILING_FMA_GRAIN, 2, 2), 0.0);
+  EXPECT_GT(xllm_ceiling_fma(6L * XLLM_CEILING_GRAIN, 2, 2), 0.0);
 }
 
 void expect_refused(double seconds, const char* part) {
   EXPECT_LT(seconds, 0.0);
   EXPECT_NE(std::strstr(xllm_ceiling_error(), part), nullptr)
       << xllm_ceiling_error() << " does not say: " << part;
+}
+
+TEST(Interface, test_dot_measured_or_refused_by_the_level) {
+  const std::int64_t operations = 6L * XLLM_CEILING_GRAIN;
+  if (std::strcmp(xllm_ceiling_level(), "avx512bf16") == 0) {
+    EXPECT_GT(xllm_ceiling_dot(operations, 2, 2), 0.0);
+    expect_refused(xllm_ceiling_dot(XLLM_CEILING_GRAIN, 2, 1), "multiple");
+    expect_refused(xllm_ceiling_dot(0, 1, 1), "multiple");
+  } else {
+    expect_refused(xllm_ceiling_dot(operations, 2, 2), xllm_ceiling_level());
+  }
+  expect_refused(xllm_ceiling_dot(operations, 0, 1), "1 to 256, got 0");
 }
 
 TEST(Interface, test_wrong_arguments_refused_and_nothing_written) {
@@ -169,7 +194,7 @@ TEST(Interface, test_wrong_arguments_refused_and_nothing_written) {
   expect_refused(xllm_ceiling_copy_streaming(data + 63, data, 64, 1, 1),
                  "apart");
   expect_refused(xllm_ceiling_copy(data, data + 63, 64, 1, 1), "apart");
-  expect_refused(xllm_ceiling_fma(XLLM_CEILING_FMA_GRAIN, 2, 1), "multiple");
+  expect_refused(xllm_ceiling_fma(XLLM_CEILING_GRAIN, 2, 1), "multiple");
   expect_refused(xllm_ceiling_fma(0, 1, 1), "multiple");
   for (std::size_t i = 0; i < at.bytes(); ++i) {
     ASSERT_EQ(data[i], std::byte{Guarded::kFiller});
@@ -190,7 +215,7 @@ TEST(Interface, test_level_is_the_forced_one) {
                 (std::string(info.name) == forced && machine_has(info.level));
   }
   EXPECT_STREQ(xllm_ceiling_level(), available ? forced : "");
-  const double seconds = xllm_ceiling_fma(XLLM_CEILING_FMA_GRAIN, 1, 1);
+  const double seconds = xllm_ceiling_fma(XLLM_CEILING_GRAIN, 1, 1);
   if (available) {
     EXPECT_GT(seconds, 0.0);
   } else {

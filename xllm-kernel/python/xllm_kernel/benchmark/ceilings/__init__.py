@@ -1,0 +1,1 @@
+"""What the machine allows: a probe of memory and arithmetic, and how near to it a figure is."""
