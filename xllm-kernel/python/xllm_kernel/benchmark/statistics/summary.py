@@ -1,4 +1,7 @@
-"""Statistics of a few timing samples, defined exactly and kept beside the samples themselves."""
+"""Statistics of one column of timing samples, defined exactly and kept beside the samples.
+
+Compares nothing, and does not know what was timed.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,7 @@ UNSTABLE_SHARE = 0.1
 
 def median(values: Sequence[float]) -> float:
     """Return the middle value, or the mean of the two in the middle."""
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[half]
-    return (ordered[half - 1] + ordered[half]) / 2
+    return median_of_ordered(sorted(values))
 
 
 def nearest_rank(values: Sequence[float], share: float) -> float:
@@ -26,8 +25,7 @@ def nearest_rank(values: Sequence[float], share: float) -> float:
         values: at least one.
         share: in (0, 1].
     """
-    ordered = sorted(values)
-    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+    return _nearest_rank_of_ordered(sorted(values), share)
 
 
 def summarize(samples: Sequence[float]) -> dict[str, Any]:
@@ -44,13 +42,26 @@ def summarize(samples: Sequence[float]) -> dict[str, Any]:
     bad = [s for s in samples if not (math.isfinite(s) and s >= 0.0)]
     if bad:
         raise ValueError(f"a timing sample must be finite and not negative, got {bad[0]}")
-    middle = median(samples)
-    deviation = median([abs(s - middle) for s in samples])
+    ordered = sorted(samples)
+    middle = median_of_ordered(ordered)
+    deviation = median([abs(s - middle) for s in ordered])
     return {
         "median": middle,
-        "p90": nearest_rank(samples, 0.9),
-        "minimum": min(samples),
+        "p90": _nearest_rank_of_ordered(ordered, 0.9),
+        "minimum": ordered[0],
         "median_absolute_deviation": deviation,
         "unstable": deviation > UNSTABLE_SHARE * middle,
         "samples": list(samples),
     }
+
+
+def median_of_ordered(ordered: Sequence[float]) -> float:
+    """Return the median of values in ascending order."""
+    half = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[half]
+    return (ordered[half - 1] + ordered[half]) / 2
+
+
+def _nearest_rank_of_ordered(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
