@@ -109,7 +109,7 @@ def _time_us(rows: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> flo
 
 
 def _wall(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    wall: Mapping[str, Any] = row["timings"]["wall_us"]
+    wall: Mapping[str, Any] = row["timings"]["regimes"]["hot"]["wall_us"]
     return wall
 
 

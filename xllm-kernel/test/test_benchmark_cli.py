@@ -9,8 +9,11 @@ from typing import Any
 import affine
 import affine.suite
 import pytest
+import torch
 from numerics_world import World
 
+from xllm_kernel.benchmark.__main__ import main as benchmark
+from xllm_kernel.benchmark.past import store
 from xllm_kernel.benchmark.report import microseconds
 from xllm_kernel.numerics.render import NOTHING
 from xllm_kernel.platforms.cpu import CpuPlatform
@@ -39,15 +42,26 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_passing_case_has_statistics_raw_samples_and_an_empty_callable(world: World) -> None:
     outcome = world.run("benchmark", "--iterations", "3", "--repeats", "7")
     (row,) = outcome.rows
-    timings = row["timings"]
+    timings = row["timings"]["regimes"]["hot"]
     assert (outcome.code, timings["iterations"], timings["repeats"]) == (0, 3, 7)
     for statistics in (timings["wall_us"], timings["empty_callable"]["wall_us"]):
         assert len(statistics["samples"]) == 7
         assert statistics["minimum"] == min(statistics["samples"])
         assert statistics["minimum"] <= statistics["median"] <= statistics["p90"]
-    assert set(row["validation"]) == {"function", "captured", "after_timing"}
-    assert outcome.report["settings"]["cache"].startswith("hot")
+    assert set(row["validation"]) == {"function", "captured", "after_timing", "fresh_data"}
+    assert outcome.report["settings"]["regimes"] == ["hot"]
     assert outcome.report["evidence"] == "cpu"
+
+
+def test_a_baseline_that_is_not_there_is_refused_with_the_names(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.forget()
+    from xllm_kernel.benchmark.__main__ import main
+
+    assert main(["--implementation", "cpu.plain.affine", "--baseline", "plain"]) == 2
+    told = "--baseline: must be one of cpu.plain.affine, cpu.other.affine"
+    assert told in capsys.readouterr().err
 
 
 def test_automatic_counts_stay_within_their_bounds(world: World) -> None:
@@ -81,13 +95,19 @@ def test_only_the_passing_cases_are_timed(world: World, measured: list[int]) -> 
         "benchmark", "--sizes", "8", "16", "2000", "--iterations", "4", "--repeats", "2"
     )
     assert outcome.code == 1
-    assert measured == [4] * 4  # two samples of one case, two of the empty callable
+    # Two samples of one case, each with one that warms up and the empty callable; then other data.
+    assert measured[:6] == [1, 4, 4] * 2
     assert [row["timings"] is not None for row in outcome.rows] == [True, False, False]
 
 
 @pytest.mark.parametrize(
     ("good_calls", "stage"),
-    [(0, "validate function"), (10, "validate captured"), (30, "validate after_timing")],
+    [
+        (0, "validate function"),
+        (10, "validate captured"),
+        (30, "validate after_timing"),
+        (12 + 5 * (10 + 2) + 1, "timing"),
+    ],
 )
 def test_candidate_that_goes_wrong_loses_its_figures_and_the_row_says_when(
     world: World, good_calls: int, stage: str
@@ -102,6 +122,18 @@ def test_candidate_that_goes_wrong_loses_its_figures_and_the_row_says_when(
     outcome = world.run("benchmark", "--warmup", "10", "--iterations", "10", "--repeats", "5")
     (row,) = outcome.rows
     assert (outcome.code, row["status"], row["stage"]) == (1, "failed", stage)
+    assert row["timings"] is None
+
+
+def test_candidate_that_is_wrong_on_the_last_data_alone_loses_its_figures(world: World) -> None:
+    last = torch.randn(8, generator=torch.Generator().manual_seed(1 + 1))
+
+    def behave(values: torch.Tensor, scale: float) -> Any:
+        return affine.honest(values, scale * 1.01 if torch.equal(values, last) else scale)
+
+    world.plant(behave)
+    (row,) = world.run("benchmark").rows
+    assert (row["status"], row["stage"]) == ("failed", "validate fresh_data")
     assert row["timings"] is None
 
 
@@ -181,11 +213,65 @@ def test_spike_during_warm_up_is_in_no_figure(
     monkeypatch.setattr(CpuPlatform, "measure", measure)
     world.plant(slow_start)
     (row,) = world.run("benchmark", "--warmup", "5", "--iterations", "2", "--repeats", "9").rows
-    assert row["timings"]["wall_us"]["samples"] == [2.25] * 9
+    assert row["timings"]["regimes"]["hot"]["wall_us"]["samples"] == [2.25] * 9
+
+
+def test_a_run_is_stored_beside_earlier_ones(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "past"
+    for _ in range(2):
+        assert world.run("benchmark", "--store", str(folder)).code == 0
+    reports = [path for path in folder.glob("*.json") if path.name != "index.json"]
+    assert len(reports) == 2
+    assert (folder / "index.json").is_file()
+
+
+def test_a_run_that_can_no_longer_be_stored_is_no_success(
+    world: World,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def full(document: object, folder: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "add", full)
+    assert world.run("benchmark", "--store", str(tmp_path / "past")).code == 3
+    assert "--store: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--regimes", "hot", "hot"), "--regimes: each must be named once"),
+        (("--baseline", "cpu.nobody.affine"), "--baseline: must be one of cpu.plain.affine"),
+        (("--baseline", "cpu.torch.rms_norm"), "--baseline: must be one of cpu.plain.affine"),
+        (("--cpus", "0", "0"), "--cpus: each must be named once"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused_before_anything_is_loaded(
+    world: World,
+    measured: list[int],
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    said: str,
+) -> None:
+    assert benchmark(["--implementation", "cpu.plain.affine", *options]) == 2
+    assert said in capsys.readouterr().err
+    assert measured == []
+
+
+def test_a_store_that_cannot_be_made_is_refused_before_anything_is_timed(
+    world: World, measured: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    argv = ["--implementation", "cpu.plain.affine", "--store", str(tmp_path / "file" / "store")]
+    assert benchmark(argv) == 2
+    assert measured == []
+    assert "--store: must be a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--iterations", "--repeats"])
-@pytest.mark.parametrize("value", ["0", "-1", "many"])
+@pytest.mark.parametrize("value", ["0", "-1", "many", "99999999999999999999"])
 def test_counts_must_be_positive(world: World, option: str, value: str) -> None:
     with pytest.raises(SystemExit) as raised:
         world.run("benchmark", option, value)

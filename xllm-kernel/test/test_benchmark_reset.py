@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import led
 import pytest
 import torch
-from test_benchmark_timing import _plan, _TickingClock
+from test_benchmark_timing import _TickingClock
 
-from xllm_kernel.benchmark.sampling import Sampling
 from xllm_kernel.benchmark.timing import Timing
+from xllm_kernel.benchmark.units import HOT
 from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError
 from xllm_kernel.numerics.compare import judge
 from xllm_kernel.numerics.report import Row
@@ -35,17 +36,17 @@ def test_iteration_1_and_10000_see_byte_identical_inputs() -> None:
         seen.append(_bytes(residual))
         residual.add_(1.0).mul_(3.0)
 
-    stage = Timing(Sampling(iterations=10_000, repeats=1))
-    result = stage.run(CpuPlatform(), eager(mutate), Reset(guard.reset))
-    assert len(seen) == 10_000
+    clock, counts = _TickingClock(), {"iterations": 10_000, "repeats": 1}
+    told = led.run(CpuPlatform(), eager(mutate), clock, Reset(guard.reset), **counts)
+    assert len(seen) > 10_000
     assert len(set(seen)) == 1
-    assert result["reset_before"] == "every call"
+    assert told.timed[0]["reset_before"] == "every call"
     seen.clear()
-    stage.run(CpuPlatform(), eager(mutate))  # what the reset is for
+    led.run(CpuPlatform(), eager(mutate), clock, **counts)  # what the reset is for
     assert len(set(seen)) > 1
 
 
-@pytest.mark.parametrize(("every_call", "resets"), [(True, 12), (False, 3)])
+@pytest.mark.parametrize(("every_call", "resets"), [(True, 15), (False, 6)])
 def test_reset_is_in_no_figure_but_its_own(every_call: bool, resets: int) -> None:
     clock, order = _TickingClock(), []
 
@@ -57,21 +58,20 @@ def test_reset_is_in_no_figure_but_its_own(every_call: bool, resets: int) -> Non
         order.append("call")
         clock.spend(2_000)
 
-    stage = Timing(Sampling(iterations=4, repeats=3), clock)
-    result = stage.run(CpuPlatform(), eager(call), Reset(reset, every_call))
-    assert result["wall_us"]["median"] == pytest.approx(2.0, rel=1e-3)
-    assert result["reset_us"]["median"] == pytest.approx(50.0, rel=1e-3)
-    assert "reset_us" not in result["empty_callable"]
+    told = led.run(CpuPlatform(), eager(call), clock, Reset(reset, every_call))
+    assert told.column("wall_us") == pytest.approx([2.0] * 3, rel=1e-3)
+    assert told.column("reset_us") == pytest.approx([50.0] * 3, rel=1e-3)
+    assert "reset_us" not in told.samples[0]["empty"]
     assert order.count("reset") == resets
-    assert order.count("call") == 12
+    assert order.count("call") == 15  # four and one that warms up, three times
     assert order[0] == "reset"
     if every_call:
-        assert order == ["reset", "call"] * 12
+        assert order == ["reset", "call"] * 15
 
 
 def test_timing_refuses_a_mutating_operator_without_reset_only() -> None:
-    stage = Timing(Sampling())
-    plan = _plan(mutates=("residual",))
+    stage = Timing((HOT,))
+    plan = led.plan(mutates=("residual",))
     assert "declares no reset" in str(stage.refusal(plan))
     assert stage.refusal(plan, Reset(lambda: None)) is None
 
@@ -111,26 +111,25 @@ class _Case:
 
 def _run(case: _Case, stage: Timing | None, platform: Any = None) -> Row:
     row = Row(case.case_id, case.parameters)
-    plan = _plan(mutates=("values",))
-    CaseRun(platform or CpuPlatform(), plan, "eager", 3, stage).run(case, row)
+    plan = led.plan(mutates=("values",))
+    CaseRun(platform or CpuPlatform(), plan, "eager", 3, stage, ask=led.Led(2)).run(case, row)
     return row
 
 
 def test_every_call_of_a_case_sees_its_arguments_as_they_were_made() -> None:
     case = _Case(reset=True)
-    row = _run(case, Timing(Sampling(iterations=5, repeats=2)))
+    row = _run(case, Timing((HOT,), iterations=5))
     assert row.status == "passed"
     assert set(case.seen) == {0.0}
-    assert len(case.seen) == 1 + 3 + 1 + 10 + 1  # validated, warm, captured, timed, after timing
+    # Validated, warm, captured, timed with one before that warms up, after timing, examined twice.
+    assert len(case.seen) == 1 + 3 + 1 + 2 * (1 + 5) + 1 + 2
     assert row.durations["reset_s"] > 0.0
-    assert row.timings is not None
-    assert row.timings["reset_us"]["median"] > 0.0
 
 
 def test_a_mutating_case_without_reset_is_refused_before_it_runs() -> None:
     case = _Case(reset=False)
     with pytest.raises(RefusedError, match=r"n: its contract mutates values.*no reset"):
-        _run(case, Timing(Sampling()))
+        _run(case, Timing((HOT,)))
     assert case.seen == []
 
 
@@ -182,7 +181,7 @@ def test_the_benchmark_times_mutating_operators_and_reports_the_reset(
     report = json.loads((tmp_path / "r.json").read_text())
     for row in report["rows"]:
         assert row["status"] == "passed"
-        assert len(row["timings"]["reset_us"]["samples"]) == 3
+        assert len(row["timings"]["regimes"]["hot"]["reset_us"]["samples"]) == 3
     try:
         import jsonschema
     except ImportError:

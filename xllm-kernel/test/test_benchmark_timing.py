@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any
 
+import led
 import pytest
 from test_benchmark_statistics import VirtualClock
 
-from xllm_kernel.benchmark.sampling import Sampling
+from xllm_kernel.benchmark import timing
 from xllm_kernel.benchmark.timing import Timing
+from xllm_kernel.benchmark.units import HOT
 from xllm_kernel.numerics.case_run import MeasurementError
 from xllm_kernel.platforms import npu
 from xllm_kernel.platforms.captured import Captured, eager
 from xllm_kernel.platforms.cpu import CpuPlatform
 from xllm_kernel.platforms.npu import NpuPlatform
-from xllm_kernel.registry import KernelSpec, OpContract, PreparedKernel
 
 
 class FakeDevice:
@@ -73,18 +73,11 @@ def on_device(
     return make
 
 
-def _run(clock: VirtualClock, captured: Captured, iterations: int) -> Any:
-    stage = Timing(Sampling(iterations=iterations, repeats=3), clock)
-    return stage.run(NpuPlatform(), captured)
-
-
 @pytest.mark.parametrize("iterations", [1, 7, 50])
 def test_eager_device_times_are_a_call_and_the_enqueue_is_not_the_kernel(
     clock: VirtualClock, on_device: Callable[[float, float], FakeDevice], iterations: int
 ) -> None:
     device = on_device(5.0, 10_000.0)
-    with pytest.raises(MeasurementError):  # the empty callable takes no virtual time
-        _run(clock, eager(device.submit), iterations)
     sample = NpuPlatform().measure(eager(device.submit), iterations, clock)
     assert sample["host_enqueue_us"] == 5.0
     assert sample["device_interval_us"] == pytest.approx(10_000.0, rel=1e-3)
@@ -134,44 +127,90 @@ class _TickingClock(VirtualClock):
 
 def test_timing_reports_the_case_and_the_empty_callable_side_by_side() -> None:
     clock = _TickingClock()
-    stage = Timing(Sampling(iterations=4, repeats=3), clock)
-    result = stage.run(CpuPlatform(), eager(lambda: clock.spend(2_000)))
-    assert (result["calls_a_replay"], result["iterations"], result["repeats"]) == (1, 4, 3)
-    assert result["wall_us"]["median"] == pytest.approx(2.0, rel=1e-3)
-    assert len(result["wall_us"]["samples"]) == 3
-    assert result["empty_callable"]["wall_us"]["median"] == 0.00025
-    assert len(result["empty_callable"]["wall_us"]["samples"]) == 3
+    told = led.run(CpuPlatform(), eager(lambda: clock.spend(2_000)), clock)
+    assert (told.timed[0]["calls_a_replay"], told.timed[0]["iterations"]) == (1, 4)
+    assert told.column("wall_us") == pytest.approx([2.0] * 3, rel=1e-3)
+    assert told.column("wall_us", of="empty") == [0.00025] * 3
 
 
-def test_timing_calls_the_case_exactly_as_often_as_asked() -> None:
-    calls = []
-    Timing(Sampling(iterations=4, repeats=3)).run(CpuPlatform(), eager(lambda: calls.append(1)))
-    assert len(calls) == 12
+def test_a_sample_has_exactly_the_replays_asked_for_and_others_before_it_untimed() -> None:
+    clock, calls = _TickingClock(), []
+    told = led.run(CpuPlatform(), eager(lambda: calls.append(1)), clock)
+    assert len(calls) == 3 * (4 + 1)
+    calls.clear()
+    told = led.run(CpuPlatform(), eager(lambda: calls.append(1)), clock, iterations=16)
+    assert len(calls) == 3 * (16 + 3)
+    assert len(told.samples) == 3
+
+
+def test_samples_of_long_calls_are_warmed_up_for_once_only() -> None:
+    clock, calls = _TickingClock(), []
+
+    def spend() -> None:
+        calls.append(1)
+        clock.spend(25_000_000)
+
+    told = led.run(CpuPlatform(), eager(spend), clock, iterations=1)
+    assert len(told.samples) == 3
+    assert len(calls) == 3 + 1
+
+
+def test_calibration_makes_samples_of_a_millisecond_and_a_long_call_one_by_itself() -> None:
+    clock = _TickingClock()
+    quick = led.run(CpuPlatform(), eager(lambda: clock.spend(2_000)), clock, iterations=None)
+    slow = led.run(CpuPlatform(), eager(lambda: clock.spend(5_000_000)), clock, iterations=None)
+    assert 500 <= quick.timed[0]["iterations"] <= 650
+    assert slow.timed[0]["iterations"] == 1
+
+
+@pytest.mark.parametrize("interrupted", [{0}, {1}, {0, 1}, {0, 2}])
+def test_interrupted_calls_do_not_pass_for_slow_ones(interrupted: set[int]) -> None:
+    samples: list[int] = []
+
+    class Held:
+        """Takes 1 us a call; 30 ms more in some of the first samples."""
+
+        calls, iterations, warms, reset_before = 1, None, True, None
+
+        def sample(self, count: int) -> dict[str, float]:
+            held = 30_000.0 if len(samples) in interrupted else 0.0
+            samples.append(count)
+            return {"wall_us": 1.0 + held / count}
+
+        def idle(self, count: int) -> dict[str, float]:
+            return {"wall_us": 0.0}
+
+    assert 1000 <= timing.calibrated(Held()) <= 1300
+
+
+def test_calibration_ends_even_where_calls_take_no_time() -> None:
+    class Nothing:
+        calls, iterations, warms, reset_before = 1, None, True, None
+
+        def sample(self, count: int) -> dict[str, float]:
+            return {"wall_us": 1e-9}
+
+        def idle(self, count: int) -> dict[str, float]:
+            return {"wall_us": 0.0}
+
+    assert timing.calibrated(Nothing()) >= 1 << 20
 
 
 def test_timing_keeps_the_collector_out_and_lets_it_in_again() -> None:
     seen = set()
-    Timing(Sampling(iterations=2, repeats=2)).run(
-        CpuPlatform(), eager(lambda: seen.add(gc.isenabled()))
-    )
+    led.run(CpuPlatform(), eager(lambda: seen.add(gc.isenabled())), _TickingClock())
     assert seen == {False}
     assert gc.isenabled()
 
 
 def test_timing_under_a_standing_clock_gives_no_figures() -> None:
-    stage = Timing(Sampling(iterations=4, repeats=3), VirtualClock())
     with pytest.raises(MeasurementError, match="raise --iterations"):
-        stage.run(CpuPlatform(), eager(lambda: None))
-
-
-def _plan(**contract: Any) -> PreparedKernel:
-    spec = KernelSpec("n", OpContract("op", **contract), "cpu", ("eager",), "", "s")
-    return PreparedKernel(spec, lambda: None, 1, ())
+        led.run(CpuPlatform(), eager(lambda: None), VirtualClock())
 
 
 def test_timing_refuses_operators_that_mutate() -> None:
-    stage = Timing(Sampling())
-    assert stage.refusal(_plan()) is None
-    refusal = stage.refusal(_plan(mutates=("residual",)))
+    stage = Timing((HOT,))
+    assert stage.refusal(led.plan()) is None
+    refusal = stage.refusal(led.plan(mutates=("residual",)))
     assert refusal is not None
     assert "mutates residual" in refusal

@@ -131,7 +131,8 @@ def _benchmark(prefill_us: float, decode_us: float, status: str = "passed") -> d
     ):
         for norm, time_us in zip(("attn_norm", "output_norm"), times, strict=True):
             parameters = {"name": f"{phase}.{norm}", "shape": shape}
-            timings = {"wall_us": {"median": time_us, "unstable": norm == "attn_norm"}}
+            wall = {"median": time_us, "unstable": norm == "attn_norm"}
+            timings = {"regimes": {"hot": {"wall_us": wall}}}
             row = {"case_id": f"{phase}/{norm}", "status": status, "parameters": parameters}
             rows.append(row | {"timings": timings})
     return {"rows": rows}

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 import torch
-from test_benchmark_timing import _plan
+from led import plan as _plan
 
 from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.numerics import case_run, graph_truth, memory
-from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, MeasurementError, warm_up
+from xllm_kernel.numerics.case_run import (
+    CaseEndedError,
+    CaseRun,
+    MeasurementError,
+    Subject,
+    warm_up,
+)
 from xllm_kernel.numerics.report import Row
 from xllm_kernel.numerics.suite import PreparedCase, Reset
 from xllm_kernel.platforms.captured import Captured, eager
@@ -82,11 +88,18 @@ class _Stage:
     def refusal(self, plan: Any, reset: Reset | None = None) -> str | None:
         return self._refusal
 
-    def run(self, platform: Any, captured: Captured, reset: Reset | None = None) -> dict[str, Any]:
-        captured.replay()
+    def run(self, subject: Subject, ask: Any) -> dict[str, Any]:
+        subject.captured.replay()
         if self._error is not None:
             raise self._error
-        return {"wall_us": 1.0}
+        return {"asked": ask({"event": "timed"})}
+
+    def examine(self, subject: Subject) -> None:
+        subject.captured.replay()
+
+
+def _answer(question: Any) -> dict[str, Any]:
+    return {"to": question["event"]}
 
 
 class _Seal:
@@ -99,7 +112,7 @@ def _run(case: Any, stage: Any = None, mode: str = "eager", **more: Any) -> tupl
     row, steps = Row("a/1", {}), []
     row.watch = steps.append
     platform = more.pop("platform", None) or _Platform()
-    CaseRun(platform, _plan(), mode, 2, stage, **more).run(case, row)
+    CaseRun(platform, _plan(), mode, 2, stage, **{"ask": _answer, **more}).run(case, row)
     return row, steps
 
 
@@ -112,6 +125,10 @@ def _ended(case: Any, *arguments: Any, **more: Any) -> CaseEndedError:
 FIRST = ["prepare", "validate function"]
 OTHER_DATA = ["refresh", "validate other_data"]
 CAPTURED = ["warmup", "capture", "replay", "validate captured"]
+TIMED = [
+    *("timing", "replay", "validate after_timing", "examination"),
+    *("refresh", "replay", "validate fresh_data"),
+]
 AGAIN = ["prove", "prepare", *["validate start_guarded"] * 3]
 
 
@@ -120,7 +137,7 @@ AGAIN = ["prove", "prepare", *["validate start_guarded"] * 3]
     [
         (_Case(8), None, [*FIRST, *OTHER_DATA, *CAPTURED, *AGAIN]),
         (_Case(8, refresh=False), None, [*FIRST, *CAPTURED, *AGAIN]),
-        (_Case(8), _Stage(), [*FIRST, *CAPTURED, "timing", "replay", "validate after_timing"]),
+        (_Case(8), _Stage(), [*FIRST, *CAPTURED, *TIMED]),
     ],
 )
 def test_case_takes_its_steps_in_order(case: _Case, stage: Any, wanted: list[str]) -> None:
@@ -129,8 +146,8 @@ def test_case_takes_its_steps_in_order(case: _Case, stage: Any, wanted: list[str
     assert steps == wanted
     phases = [s.removeprefix("validate ") for s in steps if s.startswith("validate")]
     assert list(row.validation) == list(dict.fromkeys(phases))
-    assert row.metadata == {"made": "by hand"}
-    assert row.timings == (None if stage is None else {"wall_us": 1.0})
+    assert row.metadata["made"] == "by hand"
+    assert row.metadata.get("asked") == (None if stage is None else {"to": "timed"})
     timed = {"preparation_s", "validation_s", "warmup_s", "capture_s", "replay_s"}
     assert set(row.durations) == timed | ({"timing_s"} if stage else set())
     assert all(seconds >= 0 for seconds in row.durations.values())
@@ -288,14 +305,15 @@ def test_what_a_timed_implementation_raises_is_its_crash_but_not_the_clocks(
 ) -> None:
     row = Row("a/1", {})
     with pytest.raises(CaseEndedError) as ended:
-        CaseRun(_Platform(), _plan(), "eager", 2, _Stage(error=error)).run(_Case(8), row)
+        CaseRun(_Platform(), _plan(), "eager", 2, _Stage(error=error), ask=_answer).run(
+            _Case(8), row
+        )
     assert ended.value.crashed is crashed
     assert (row.status, row.stage) == ("error", "timing")
     assert row.reason == f"{type(error).__name__}: {error}"
     assert row.traceback is not None
     assert row.traceback.strip().endswith(str(error))
     assert row.durations["timing_s"] >= 0
-    assert row.timings is None
 
 
 @pytest.mark.parametrize("wrong", [False, True])
@@ -304,10 +322,9 @@ def test_broken_seal_fails_whatever_the_case_came_to(wrong: bool) -> None:
     if wrong:
         case.verdict = {"status": "failed"}
     with pytest.raises(CaseEndedError):
-        CaseRun(_Platform(), _plan(), "eager", 2, _Stage(), _Seal()).run(case, row)  # type: ignore[arg-type]
+        CaseRun(_Platform(), _plan(), "eager", 2, _Stage(), _Seal(), _answer).run(case, row)  # type: ignore[arg-type]
     assert (row.status, row.stage) == ("failed", "integrity")
     assert row.reason == "a clock was replaced"
-    assert row.timings is None
 
 
 def test_stage_that_refuses_an_implementation_names_it_before_any_call() -> None:

@@ -68,7 +68,8 @@ def test_help_needs_no_framework(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        ([], "--operation is required; one of affine"),
+        ([], "--implementation is required, or --operation to see which there are; operations: af"),
+        (["--rows", "1"], "--implementation is required, or --operation"),
         (["--operation", "affine"], "--implementation is required for affine; one of cpu.plain"),
         (["--operation", "nothing"], "unknown operation 'nothing'; one of affine"),
         (["--implementation", "cpu.no.affine"], "unknown implementation 'cpu.no.affine'"),
@@ -435,7 +436,7 @@ def test_interrupted_run_leaves_its_report(tmp_path: Path, sent: signal.Signals)
     report = json.loads(path.read_text())
     assert (report["status"], report["reason"]) == ("error", "interrupted")
     assert report["coverage"]["not_run"] >= 1
-    assert [p.name for p in sorted(tmp_path.iterdir())] == ["r.json", "r.md"]
+    assert [p.name for p in sorted(tmp_path.iterdir())] == ["r.html", "r.json", "r.md"]
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:

@@ -52,7 +52,7 @@ def test_graph_mode_passes_without_calling_the_operator_after_capture(
     # Graph truth captures another graph.
     assert len(calls) == 1 + 3 + 2 * CALLS + (4 if command == "numerics" else 0)
     if command == "benchmark":
-        assert outcome.rows[0]["timings"]["calls_a_replay"] == CALLS
+        assert outcome.rows[0]["timings"]["regimes"]["graph"]["calls_a_replay"] == CALLS
 
 
 @BOTH

@@ -5,8 +5,13 @@ Implementations that break it in a run are in ``test_numerics_adversaries.py``.
 
 from __future__ import annotations
 
+import builtins
 import ctypes
+import gc
+import json
+import os
 import platform
+import resource
 import sys
 import time
 from collections.abc import Callable
@@ -118,12 +123,17 @@ def test_seal_covers_no_other_module(judge: Any, monkeypatch: pytest.MonkeyPatch
     ("owner", "name", "told"),
     [
         (time, "perf_counter", "time.perf_counter"),
+        (builtins, "min", "builtins.min"),
+        (gc, "collect", "gc.collect"),
+        (json, "dumps", "json.dumps"),
+        (json.JSONEncoder, "encode", "json.encoder.JSONEncoder.encode"),
+        (resource, "getrusage", "resource.getrusage"),
         (torch, "equal", "torch.equal"),
         (torch.Tensor, "numel", "torch.Tensor.numel"),
         (torch.Tensor, "shape", "torch.Tensor.shape"),
     ],
 )
-def test_seal_covers_clocks_and_what_torch_does_natively(
+def test_seal_covers_clocks_what_carries_figures_and_what_torch_does_natively(
     monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, told: str
 ) -> None:
     seal = Seal()
@@ -132,6 +142,21 @@ def test_seal_covers_clocks_and_what_torch_does_natively(
         said = seal.broken()
     assert said is not None
     assert said.startswith(f"{told} was replaced")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("getpriority", "the nice value"), ("sched_getscheduler", "the scheduling policy")],
+)
+def test_seal_notices_a_process_that_gave_itself_another_share_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch, name: str, what: str
+) -> None:
+    seal = Seal()
+    now = getattr(os, name)
+    monkeypatch.setattr(os, name, lambda *whose: now(*whose) + 1)
+    said = seal.broken()
+    assert said is not None
+    assert said.startswith(f"{what} was ")
 
 
 def test_seal_lets_torch_replace_its_own_python(monkeypatch: pytest.MonkeyPatch) -> None:

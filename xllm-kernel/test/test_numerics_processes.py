@@ -162,7 +162,7 @@ def test_death_while_a_case_is_timed_leaves_no_figures(tmp_path: Path) -> None:
     assert done.code == 4
     assert done.rows["segv@6"]["stage"] == "timing"
     assert done.rows["segv@6"]["timings"] is None
-    assert done.rows["a"]["timings"]["repeats"] == 3
+    assert done.rows["a"]["timings"]["regimes"]["hot"]["repeats"] == 3
     _check(done.report)
 
 

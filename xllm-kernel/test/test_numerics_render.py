@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from numerics_world import World
 
-from xllm_kernel.numerics import arguments
+from xllm_kernel.numerics import arguments, progress
 from xllm_kernel.numerics.render import NOTHING, Progress, markdown, number, terminal, verdict
 from xllm_kernel.numerics.report import Report, Row
 
@@ -219,9 +219,41 @@ class _Terminal(io.StringIO):
 
 def test_progress_counts_rows_replaces_its_line_and_is_seen_at_once() -> None:
     stream = _Terminal()
-    progress = Progress(2, stream)
+    line = Progress(2, stream)
     for name in ("a/1", "a/2"):
-        progress.show(name)
-    progress.clear()
+        line.show(name)
+    line.clear()
     assert stream.getvalue() == "\r\x1b[K[1/2] a/1\r\x1b[K[2/2] a/2\r\x1b[K"
     assert stream.flushed == 3
+
+
+def test_progress_says_how_long_the_rest_takes_once_that_is_known() -> None:
+    stream, now = _Terminal(), iter([100.0, 100.0, 110.0, 130.0])
+    line = Progress(4, stream, clock=lambda: next(now))
+    for name in ("a", "b", "c"):
+        line.show(name)
+    shown = stream.getvalue().split("\r\x1b[K")[1:]
+    # 10 s a row leave 3 rows; then 15 s a row leave 2.
+    assert shown == ["[1/4] a", "[2/4] about 30 s left: b", "[3/4] about 30 s left: c"]
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "elapsed", "left"),
+    [(0, 5, 60.0, None), (1, 5, 0.5, None), (1, 5, 3.0, 12.0), (5, 5, 9.0, 0.0), (6, 5, 9.0, 0.0)],
+)
+def test_remaining_time_is_what_is_left_at_the_pace_so_far(
+    done: int, total: int, elapsed: float, left: float | None
+) -> None:
+    assert progress.remaining(done, total, elapsed) == left
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        *[(0.0, "5 s"), (5.0, "5 s"), (5.1, "10 s"), (59.0, "60 s"), (60.0, "1 min")],
+        *[(61.0, "2 min"), (3540.0, "59 min"), (3541.0, "1 h"), (3601.0, "1 h 10 min")],
+        *[(7200.0, "2 h"), (7800.0, "2 h 10 min")],
+    ],
+)
+def test_times_are_worded_as_exactly_as_an_estimate_deserves(seconds: float, words: str) -> None:
+    assert progress.worded(seconds) == words

@@ -78,7 +78,7 @@ def test_schema_refuses_a_success_without_a_passing_case(world: World, command: 
         (("exit_code",), 1),
         (("rows", 0, "status"), "failed"),
         (("rows", 0, "title"), "x"),
-        (("schema_version",), 2),
+        (("schema_version",), 3),
         (("processes", "deaths"), [death]),
         (("processes", "lost"), [1]),
         (("ranks",), 0),

@@ -33,13 +33,16 @@ def _torchrun(folder: Path, *options: str) -> Done:
     return read(folder, done.returncode, done.stdout, done.stderr)
 
 
-def _by_hand(folder: Path, *options: str, count: int = 2, **others: dict[int, str]) -> list[Done]:
+def _by_hand(
+    folder: Path, *options: str, count: int = 2, kind: str = "numerics", **others: dict[int, str]
+) -> list[Done]:
     """Launch ranks without a launcher, which would end all when one ends; rank 0's comes first.
 
     Args:
         folder: for the report.
         *options: of the command.
         count: number of ranks.
+        kind: of the command.
         **others: a variable's value by rank.
     """
 
@@ -48,7 +51,7 @@ def _by_hand(folder: Path, *options: str, count: int = 2, **others: dict[int, st
         variables |= {"MASTER_PORT": "1", "TORCHELASTIC_RUN_ID": str(folder)}
         variables |= {name: values[rank] for name, values in others.items() if rank in values}
         done = subprocess.run(
-            command(folder, *options),
+            command(folder, *options, kind=kind),
             capture_output=True,
             text=True,
             env=environment(**variables),
@@ -231,3 +234,24 @@ def test_rank_without_a_rank_0_gives_up(monkeypatch: pytest.MonkeyPatch) -> None
     place = ranks.Place(1, 2, 1, b"\0xllm-kernel-nobody-listens-here")
     with pytest.raises(TimeoutError, match="rank 0 was not there"):
         ranks.call(place, patience_s=0.0)
+
+
+def test_ranks_of_a_benchmark_that_share_a_device_are_refused(tmp_path: Path) -> None:
+    zero, one = _by_hand(tmp_path, "--deeds", "a", "b", "--repeats", "3", kind="benchmark")
+    assert (zero.code, zero.report["status"]) == (3, "error")
+    assert zero.report["reason"] == (
+        "each rank must have a device for itself, but ranks 0 and 1 share the host processor; "
+        "launch one rank a device"
+    )
+    assert {row["status"] for row in zero.report["rows"]} == {"not_run"}
+    assert one.code == 0
+
+
+def test_ranks_of_a_benchmark_with_devices_of_their_own_share_the_cases(tmp_path: Path) -> None:
+    devices = {0: "device 0", 1: "device 1"}
+    options = ("--deeds", "a", "b", "c", "--iterations", "2", "--repeats", "3")
+    zero, _ = _by_hand(tmp_path, *options, kind="benchmark", MORTAL_IDENTITY=devices)
+    assert zero.code == 0, zero.err
+    assert [row["rank"] for row in zero.report["rows"]] == [0, 1, 0]
+    repeats = [row["timings"]["regimes"]["hot"]["repeats"] for row in zero.report["rows"]]
+    assert repeats == [3, 3, 3]

@@ -20,6 +20,7 @@ from xllm_kernel.errors import ConfigurationError
 from xllm_kernel.numerics import arguments, verify
 from xllm_kernel.numerics.processes import ranks, shards
 from xllm_kernel.numerics.processes.worker import RunEndedError
+from xllm_kernel.numerics.render import Tables
 from xllm_kernel.numerics.report import Report, Row
 
 RESULTS = Row("", {}, status="passed").results()
@@ -41,7 +42,7 @@ def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.fixture
 def keeper(request_of: Callable[..., Any]) -> Any:
     """A keeper that knows three rows."""
-    keeper = verify._Keeper(Report(request_of(), {}), ())
+    keeper = verify._Keeper(Report(request_of(), {}), Tables(()))
     cases = [{"case_id": f"a/{n}", "parameters": {}, "evidence": "cpu"} for n in range(3)]
     keeper.take({"event": "facts", "cases": cases})
     return keeper
@@ -171,7 +172,9 @@ def test_verdict_is_the_worst_that_happened(
         told = ("at", "why") if state in BAD else (None, None)
         row = Row(f"a/{number}", {}, "cpu", state, *told, crashed=number in crashed)
         report.rows.append(row)
-    report.processes.deaths += [{"ending": ending} for ending in changes.get("deaths", [])]
+    report.processes.deaths += [
+        {"case_id": None, "ending": ending} for ending in changes.get("deaths", [])
+    ]
     report.processes.lost += changes.get("lost", [])
     assert verify._verdict(report) == wanted
 
@@ -186,6 +189,8 @@ def test_interrupt_after_a_rank_was_lost_is_the_ranks_doing(request_of: Callable
 
 class _Crew:
     """Notes what becomes of it; may be interrupted while it ends."""
+
+    isolated = True
 
     def __init__(self, closing: type[BaseException] | None = None) -> None:
         self.did: list[str] = []
@@ -235,21 +240,18 @@ PLACE = ranks.Place(0, 2, 1, b"\0nobody")
 
 
 @pytest.fixture
-def crew(monkeypatch: pytest.MonkeyPatch) -> _Crew:
+def crew() -> _Crew:
     """Stands for every crew; the first thing that it did is to be made."""
-    crew = _Crew()
+    return _Crew()
 
-    def make(request: Any, stage: Any, rank: int = 0) -> _Crew:
+
+def _run(request: Any, crew: _Crew) -> int:
+    def make(request: Any, rank: int) -> _Crew:
         crew.did.append(f"for device {rank}")
         return crew
 
-    monkeypatch.setattr(verify, "make_crew", make)
-    return crew
-
-
-def _run(request: Any) -> int:
     before = signal.getsignal(signal.SIGTERM)
-    code = verify.run(request, (), {}, None)
+    code = verify.run(request, verify.Command(Tables(()), {}, make))
     assert signal.getsignal(signal.SIGTERM) is before
     return code
 
@@ -263,8 +265,8 @@ def test_rank_0_owns_the_report_and_says_how_many_there_are(
     shared: list[Any] = []
     monkeypatch.setattr(ranks, "place", lambda: PLACE)
     monkeypatch.setattr(shards, "Ranks", lambda *given: shared.append(given) or crew)
-    assert _run(request_of("--fail-fast")) == 3  # no case was told of
-    assert shared == [(PLACE, crew, "fail_fast")]
+    assert _run(request_of("--fail-fast"), crew) == 3  # no case was told of
+    assert shared == [(PLACE, crew, "fail_fast", False)]
     assert crew.did == ["for device 1", "plan", "run []", "close"]
     report = json.loads((tmp_path / "r.json").read_text())
     assert (report["ranks"], report["status"]) == (2, "not_run")
@@ -280,7 +282,7 @@ def test_other_ranks_follow_and_leave_no_report(
     place = ranks.Place(1, 2, 5, b"\0nobody")
     monkeypatch.setattr(ranks, "place", lambda: place)
     monkeypatch.setattr(shards, "follow", lambda *given: 7 if given == (place, crew) else 0)
-    assert _run(request_of()) == 7
+    assert _run(request_of(), crew) == 7
     assert crew.did == ["for device 5"]
     assert not (tmp_path / "r.json").exists()
 
@@ -288,7 +290,7 @@ def test_other_ranks_follow_and_leave_no_report(
 def test_process_alone_uses_the_first_device(
     request_of: Callable[..., Any], crew: _Crew, tmp_path: Path
 ) -> None:
-    assert _run(request_of()) == 3
+    assert _run(request_of(), crew) == 3
     assert crew.did[0] == "for device 0"
     assert json.loads((tmp_path / "r.json").read_text())["ranks"] == 1
 
@@ -303,7 +305,7 @@ def test_variables_of_a_launcher_that_make_no_sense_are_a_usage_error(
         raise ConfigurationError("RANK must be a number")
 
     monkeypatch.setattr(ranks, "place", place)
-    assert _run(request_of()) == 2
+    assert _run(request_of(), crew) == 2
     assert "RANK must be a number" in capsys.readouterr().err
     assert crew.did == []
 
@@ -330,7 +332,7 @@ def test_run_that_ends_early_says_why_in_its_report(
         raise raised
 
     monkeypatch.setattr(crew, "plan", plan)
-    assert _run(request_of()) == code
+    assert _run(request_of(), crew) == code
     report = json.loads((tmp_path / "r.json").read_text())
     assert (report["exit_code"], report["reason"]) == (code, reason)
     assert crew.did[-1] == did
@@ -340,7 +342,7 @@ def test_termination_interrupts_the_run(
     request_of: Callable[..., Any], crew: _Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crew, "plan", lambda sink: signal.raise_signal(signal.SIGTERM))
-    assert _run(request_of()) == 130
+    assert _run(request_of(), crew) == 130
 
 
 def test_report_that_can_no_longer_be_written_is_no_success(
@@ -356,7 +358,7 @@ def test_report_that_can_no_longer_be_written_is_no_success(
         return True
 
     monkeypatch.setattr(crew, "run", run)
-    assert _run(request_of()) == 3
+    assert _run(request_of(), crew) == 3
     printed = capsys.readouterr()
     assert "r.json can no longer be written" in printed.err
     assert printed.out == ""  # no verdict without its report

@@ -78,7 +78,12 @@ def _output_to_stderr() -> Iterator[None]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m xllm_kernel", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m xllm_kernel",
+        description=__doc__,
+        epilog="Validate an implementation: python -m xllm_kernel.numerics --help. Time one, or "
+        "compare such runs: python -m xllm_kernel.benchmark --help.",
+    )
     verbs = parser.add_subparsers(dest="verb", required=True)
     explain = verbs.add_parser(
         "explain", help="print each operation's choice and every candidate passed over"

@@ -11,13 +11,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from xllm_kernel.catalog import BackendModule, Operation
 from xllm_kernel.registry import OpContract
 
 CONTRACT = OpContract("mortal")
 OPERATION = Operation(
-    CONTRACT, (BackendModule("mortal.plain", "cpu", ("json",), ("cpu.plain.mortal",)),)
+    CONTRACT,
+    (BackendModule("mortal.plain", "cpu", ("json",), ("cpu.plain.mortal", "cpu.other.mortal")),),
 )
 
 
@@ -70,6 +72,15 @@ def _hang() -> None:
     signal.pause()
 
 
+def _kill_the_third() -> None:
+    """End this process if two siblings were started before it."""
+    parent = os.getppid()
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+    started = sorted(map(int, children.split()))
+    if started.index(os.getpid()) == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def _raise() -> None:
     raise ValueError("out of order")
 
@@ -78,6 +89,7 @@ DEEDS: dict[str, Callable[[], object]] = {
     "segv": _segv,
     "abort": os.abort,
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "third": _kill_the_third,
     "term": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "exit0": lambda: os._exit(0),
     "exit7": lambda: os._exit(7),

@@ -33,7 +33,7 @@ class Case:
 
 class Suite:
     operation = "mortal"
-    implementations = ("cpu.plain.mortal",)
+    implementations = ("cpu.plain.mortal", "cpu.other.mortal")
 
     def add_arguments(self, parser):
         parser.add_argument("--deeds", nargs="+", default=["honest"])

@@ -17,6 +17,8 @@ from xllm_kernel.platforms.cpu import CpuPlatform
 catalog._BUILTINS = ("mortal",)
 suite_catalog._BUILTINS = ("mortal.suite",)
 CpuPlatform.environment = lambda self: {}
+if "MORTAL_IDENTITY" in os.environ:
+    CpuPlatform.identity = lambda self: os.environ["MORTAL_IDENTITY"]
 CpuPlatform.recovers = "MORTAL_DEVICE" not in os.environ
 if "MORTAL_OLD_KERNEL" in os.environ:
 

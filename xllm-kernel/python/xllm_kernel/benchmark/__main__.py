@@ -1,46 +1,24 @@
-"""``python -m xllm_kernel.benchmark``: time one implementation on the cases that it passes."""
+"""``python -m xllm_kernel.benchmark``: time an implementation, or read what runs have left."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from xllm_kernel.benchmark.report import COLUMNS
-from xllm_kernel.benchmark.sampling import Sampling
-from xllm_kernel.benchmark.timing import Timing
-from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.benchmark import command
+from xllm_kernel.benchmark.past import compare, history
+
+_VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "compare": compare.main,
+    "history": history.main,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    request = arguments.parse("benchmark", sys.argv[1:] if argv is None else argv, _add_options)
-    options = request.options
-    settings = {
-        "warmup": request.warmup,
-        "threads": request.threads,
-        "iterations": options.iterations,
-        "repeats": options.repeats,
-        "cache": "hot: the same buffers in every call",
-        "garbage_collector": "off while timing",
-    }
-    stage = Timing(Sampling(iterations=options.iterations, repeats=options.repeats))
-    return verify.run(request, COLUMNS, settings, stage)
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--iterations",
-        type=arguments.positive,
-        metavar="N",
-        help="replays a sample, exactly (default: as many as a sample of 1 ms takes)",
-    )
-    parser.add_argument(
-        "--repeats",
-        type=arguments.positive,
-        metavar="N",
-        help="samples, exactly (default: 5 to 51, within a quarter of a second)",
-    )
+    argv = sys.argv[1:] if argv is None else argv
+    verb = _VERBS.get(argv[0]) if argv else None
+    return command.main(argv) if verb is None else verb(argv[1:])
 
 
 if __name__ == "__main__":

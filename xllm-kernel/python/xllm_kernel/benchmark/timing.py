@@ -1,44 +1,48 @@
-"""The stage that times a validated case, and an empty callable in the same loop."""
+"""The stage that times a validated case, sample by sample, as whoever leads the run asks for them.
+
+Decides nothing: how many samples there are, and what becomes of them, the leader knows.
+"""
 
 from __future__ import annotations
 
 import gc
-import resource
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
-from itertools import repeat
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from xllm_kernel.benchmark.sampling import Clock, Sampling
-from xllm_kernel.benchmark.statistics import summarize
-from xllm_kernel.numerics.case_run import MeasurementError
+from xllm_kernel.benchmark import honesty
+from xllm_kernel.benchmark.statistics import machine
+from xllm_kernel.benchmark.statistics.disturbance import UNSETTLED, interruption
+from xllm_kernel.benchmark.units import ENQUEUE, WALL, Clock, RegimeAbsentError, Unit, unit
+from xllm_kernel.numerics.case_run import Ask, CaseEndedError, Subject
 from xllm_kernel.numerics.suite import Reset
-from xllm_kernel.platforms import Platform
-from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
 
-_RESET = "reset_us"
+# Shorter than a scheduler's slice, so that most samples are left alone, and well above the clock's
+# resolution; a longer call is a sample by itself.
+_SAMPLE_US = 1e3
+# Caches and threads that must wake up do not show in a call this long.
+_LONG_US = 20e3
+# One interrupted call must not pass for a slow one, so the quickest of a few counts.
+_TRIES = 3
+_MOST_REPLAYS = 1 << 20
 
-# Where threads wait for one another by spinning, another busy process stretches every call by whole
-# scheduler slices, and alike, so that no spread shows it. Taken off the processor more often than
-# this, a process does not measure itself: a slice is 3 to 4 ms, and an idle machine stays below 20.
-INTERRUPTIONS_A_SECOND = 60.0
-_BEFORE = {True: "every call", False: "every sample"}
 
-
+@dataclass(frozen=True, slots=True)
 class Timing:
-    """Times what a platform captured; knows neither device nor mode."""
+    """Times what a platform captured; knows neither device nor mode.
 
-    def __init__(self, sampling: Sampling, clock: Clock = time.perf_counter_ns) -> None:
-        """Take the sampling rule and the host clock.
+    Attributes:
+        regimes: names, in the order in which they are timed.
+        iterations: replays a sample, exactly; None lets a sample last about a millisecond.
+        clock: monotonic nanoseconds; taken before an implementation could replace it.
+    """
 
-        Args:
-            sampling: how much to measure.
-            clock: monotonic nanoseconds.
-        """
-        self._sampling, self._clock = sampling, clock
+    regimes: tuple[str, ...]
+    iterations: int | None = None
+    clock: Clock = time.perf_counter_ns
 
     def refusal(self, plan: PreparedKernel, reset: Reset | None = None) -> str | None:
         """Refuse operators that write to their inputs and are not reset: each call sees other data.
@@ -55,83 +59,102 @@ class Timing:
             "them back between calls; it cannot be timed"
         )
 
-    def run(
-        self, platform: Platform, captured: Captured, reset: Reset | None = None
-    ) -> Mapping[str, Any]:
-        """Return the statistics of every column, and those of an empty callable.
+    def run(self, subject: Subject, ask: Ask) -> Mapping[str, Any]:
+        """Time every regime.
 
         Args:
-            platform: measures.
-            captured: a unit whose outputs were validated.
-            reset: runs between timed calls or samples; its own cost is the column ``reset_us``.
+            subject: a case that passed.
+            ask: is told ``timed`` when a regime can be sampled, then ``sampled`` with each sample;
+                answers ``sample`` for one more, anything else ends the regime.
+
+        Returns:
+            What the row's metadata should say beside.
+
+        Raises:
+            CaseEndedError: where no regime applies.
         """
-        measure = partial(self._measure, platform, captured, reset)
-        # Both in one loop, with one count of calls: what the loop itself costs is then visible.
-        empty = Captured(calls=captured.calls, replay=_nothing, outputs=list)
+        work = subject.prepared.work
+        told = None if work is None else asdict(work)
+        absent: dict[str, str] = {}
         with _no_collection():
-            count = self._sampling.calls(measure, self._clock)
-            interruptions, began = _involuntary_switches(), time.monotonic()
-            samples = self._sampling.take(measure, count, self._clock)
-            interruptions = _involuntary_switches() - interruptions
-            a_second = interruptions / max(time.monotonic() - began, 1e-3)
-            taken = len(next(iter(samples.values()), ()))
-            beside = Sampling(iterations=count, repeats=taken)
-            alike = None if reset is None else Reset(_nothing, reset.every_call)
-            idle = beside.take(partial(self._measure, platform, empty, alike), count, self._clock)
-        columns = {name: summarize(values) for name, values in samples.items()}
-        if a_second > INTERRUPTIONS_A_SECOND:
-            for column in columns.values():
-                column["unstable"] = True
-        return {
-            "calls_a_replay": captured.calls,
-            "iterations": count,
-            "repeats": taken,
-            "interruptions_a_second": a_second,
-            **({} if reset is None else {"reset_before": _BEFORE[reset.every_call]}),
-            **columns,
-            "empty_callable": {
-                name: summarize(values) for name, values in idle.items() if name != _RESET
-            },
-        }
+            for regime in self.regimes:
+                try:
+                    timed = unit(regime, subject, self.clock)
+                except RegimeAbsentError as error:
+                    absent[regime] = str(error)
+                else:
+                    done = None if regime == ENQUEUE else told  # a call alone does no work
+                    self._serve(timed, {"regime": regime, "work": done}, ask)
+        if len(absent) == len(self.regimes):
+            reasons = "; ".join(f"regime '{name}': {why}" for name, why in absent.items())
+            raise CaseEndedError("not_applicable", "timing", reasons)
+        return {"regimes_left_out": absent} if absent else {}
 
-    def _measure(
-        self, platform: Platform, captured: Captured, reset: Reset | None, count: int
-    ) -> dict[str, float]:
-        """Take one sample; with a reset before every call, of calls that are timed one by one."""
-        if reset is None:
-            sample = platform.measure(captured, count, self._clock)
-        elif not reset.every_call:
-            spent = self._put_back(platform, reset)
-            sample = platform.measure(captured, count, self._clock) | {_RESET: spent}
-        else:
-            sample = {}
-            for _ in repeat(None, count):
-                spent = self._put_back(platform, reset)
-                one = platform.measure(captured, 1, self._clock) | {_RESET: spent}
-                for name, value in one.items():
-                    sample[name] = sample.get(name, 0.0) + value
-            sample = {name: value / count for name, value in sample.items()}
-        if sample.get("wall_us", 0.0) <= 0.0:
-            raise MeasurementError(
-                f"the clock did not advance over {count} replays; raise --iterations"
-            )
-        return sample
+    def examine(self, subject: Subject) -> None:
+        """Look for what only time shows; see ``honesty``. Other data stand in the case then.
 
-    def _put_back(self, platform: Platform, reset: Reset) -> float:
-        """Restore what calls write to and return the microseconds that it took."""
-        begin = self._clock()
-        reset.function()
-        platform.synchronize()
-        return (self._clock() - begin) / 1e3
+        Raises:
+            CaseEndedError: naming what was seen.
+        """
+        with _no_collection():
+            honesty.check(subject, self.clock)
+
+    def _serve(self, timed: Unit, about: Mapping[str, Any], ask: Ask) -> None:
+        count = self.iterations or timed.iterations or calibrated(timed)
+        machine.settle()
+        answer = ask(
+            {
+                "event": "timed",
+                "iterations": count,
+                "calls_a_replay": timed.calls,
+                "reset_before": timed.reset_before,
+                **about,
+            }
+        )
+        warmups = 1 + count // 8 if timed.warms else 0
+        while answer["event"] == "sample":
+            sample = _sample(timed, count, warmups)
+            if sample["columns"][WALL] * count * timed.calls >= _LONG_US:
+                warmups = 0
+            answer = ask({"event": "sampled", **sample})
 
 
-def _involuntary_switches() -> int:
-    """Count how often this process was taken off a processor before it was done."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+def calibrated(timed: Unit) -> int:
+    """Return how many replays make a sample."""
+    count = 1
+    while True:
+        us = min(timed.sample(count)[WALL] for _ in range(_TRIES)) * count * timed.calls
+        if us >= _SAMPLE_US or count >= _MOST_REPLAYS:
+            return count
+        # Aim past the target, but never trust one short measurement for more than a factor 10.
+        growth = 1.2 * _SAMPLE_US / us
+        count = max(count + 1, int(count * min(10.0, growth)))
 
 
-def _nothing() -> None:
-    """Cost what a call costs, and no more."""
+def _sample(timed: Unit, count: int, warmups: int) -> dict[str, Any]:
+    """Warm up, take one sample and an empty one, and say what got in between.
+
+    Args:
+        timed: what is sampled.
+        count: replays in the sample.
+        warmups: replays before it.
+
+    Returns:
+        ``columns`` and ``empty`` in microseconds a call, ``dropped``: why the sample should not
+        count, or None, and ``cpu_s``: processor time of this process until now.
+    """
+    if warmups:
+        # Others ran since the last sample, and took caches and predictors.
+        timed.sample(warmups)
+    before = machine.progress()
+    columns = timed.sample(count)
+    after = machine.progress()
+    span = columns[WALL] * count * timed.calls / 1e6
+    dropped = interruption(before, after, span)
+    empty = timed.idle(count)
+    if not machine.settle():
+        dropped = dropped or UNSETTLED
+    return {"columns": columns, "empty": empty, "dropped": dropped, "cpu_s": time.process_time()}
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xllm_kernel.numerics import arguments, self_test, verify
-from xllm_kernel.numerics.render import NOTHING, Columns, number
+from xllm_kernel.numerics.render import NOTHING, Columns, Tables, number
 from xllm_kernel.numerics.report import Row
 
 
@@ -18,7 +18,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return self_test.main([word for word in argv if word != self_test.FLAG])
     request = arguments.parse("numerics", argv)
     settings = {"warmup": request.warmup, "threads": request.threads}
-    return verify.run(request, COLUMNS, settings, stage=None)
+    return verify.run(request, verify.Command(Tables(COLUMNS), settings))
 
 
 def worst_output(row: Row) -> Mapping[str, Any]:

@@ -15,6 +15,8 @@ from xllm_kernel.numerics import catalog
 from xllm_kernel.numerics.processes import following
 from xllm_kernel.numerics.suite import OperationSuite
 
+_MOST = 2**31 - 1  # what C libraries take for a number of threads
+
 AddOptions = Callable[[argparse.ArgumentParser], None]
 
 
@@ -37,6 +39,7 @@ class Request:
         cases: identifiers of the cases and guarantees to run; empty for all.
         on_failure: ``following.FAIL_FAST``, ``following.KEEP_GOING``, or None for neither.
         listing: whether to print the cases' identifiers instead of running them.
+        program: the words before the arguments, where it is no module of this package.
     """
 
     kind: str
@@ -53,11 +56,16 @@ class Request:
     cases: tuple[str, ...] = ()
     on_failure: str | None = None
     listing: bool = False
+    program: tuple[str, ...] = ()
 
     @property
     def command(self) -> tuple[str, ...]:
         """The command line."""
-        return ("python", "-m", f"xllm_kernel.{self.kind}", *self.arguments)
+        return self.command_of(self.arguments)
+
+    def command_of(self, arguments: Sequence[str]) -> tuple[str, ...]:
+        """Return the command line with other arguments."""
+        return (*(self.program or ("python", "-m", f"xllm_kernel.{self.kind}")), *arguments)
 
 
 def positive(text: str) -> int:
@@ -68,6 +76,17 @@ def positive(text: str) -> int:
 def not_negative(text: str) -> int:
     """Parse an integer >= 0, for ``argparse``."""
     return _integer(text, 0)
+
+
+def seconds(text: str) -> float:
+    """Parse a number of seconds above 0, for ``argparse``."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number of seconds above 0, got {text!r}")
+    return value
 
 
 def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None) -> Request:
@@ -98,9 +117,13 @@ def parse(kind: str, argv: Sequence[str], add_options: AddOptions | None = None)
         parser.epilog = "Options of an operation's suite: --operation NAME --help."
     else:
         suite.add_arguments(parser)
-    args = parser.parse_args(argv)
     if suite is None:
-        parser.error(f"--operation is required; one of {', '.join(sorted(suites))}")
+        parser.parse_known_args(argv)  # --help; a suite's options are not known yet
+        parser.error(
+            "--implementation is required, or --operation to see which there are; operations: "
+            f"{', '.join(sorted(suites))}"
+        )
+    args = parser.parse_args(argv)
     if args.implementation is None and not args.list:
         known = ", ".join(suite.implementations)
         parser.error(f"--implementation is required for {suite.operation}; one of {known}")
@@ -132,8 +155,10 @@ def _integer(text: str, least: int) -> int:
         value = int(text)
     except ValueError:
         value = least - 1
-    if value < least:
-        raise argparse.ArgumentTypeError(f"must be an integer >= {least}, got {text!r}")
+    if not least <= value <= _MOST:
+        raise argparse.ArgumentTypeError(
+            f"must be an integer >= {least} and at most {_MOST}, got {text!r}"
+        )
     return value
 
 

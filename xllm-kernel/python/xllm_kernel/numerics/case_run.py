@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,6 +25,30 @@ from xllm_kernel.platforms import Platform
 from xllm_kernel.platforms.captured import Captured
 from xllm_kernel.registry import PreparedKernel
 
+Ask = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+"""Tells whoever leads the run something, and returns what to do next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A case that passed, as a command's stage gets it.
+
+    Attributes:
+        platform: captures and measures.
+        plan: the implementation.
+        mode: execution mode.
+        case: where it comes from; prepares more of its kind.
+        prepared: its inputs, and who judges.
+        captured: the unit that was judged.
+    """
+
+    platform: Platform
+    plan: PreparedKernel
+    mode: str
+    case: KernelCase
+    prepared: PreparedCase
+    captured: Captured
+
 
 class Stage(Protocol):
     """What a command does with a case that passed; the benchmark's is timing."""
@@ -31,10 +56,22 @@ class Stage(Protocol):
     def refusal(self, plan: PreparedKernel, reset: Reset | None = None) -> str | None:
         """Return why the implementation cannot go through the stage, or None."""
 
-    def run(
-        self, platform: Platform, captured: Captured, reset: Reset | None = None
-    ) -> Mapping[str, Any]:
-        """Return the row's timings."""
+    def run(self, subject: Subject, ask: Ask) -> Mapping[str, Any]:
+        """Do it, led by whoever answers; who leads keeps what comes of it.
+
+        Returns:
+            What the row's metadata should say beside.
+
+        Raises:
+            CaseEndedError: where the implementation is found to be wrong on the way.
+        """
+
+    def examine(self, subject: Subject) -> None:
+        """Look once more at an implementation whose results were right afterwards, too.
+
+        Raises:
+            CaseEndedError: where what it did is not to be believed.
+        """
 
 
 # Steps that judge a case over again are worth their time up to here: what they look for does not
@@ -96,6 +133,7 @@ class CaseRun:
         warmup: int | None,
         stage: Stage | None,
         seal: Seal | None = None,
+        ask: Ask | None = None,
     ) -> None:
         """Take what all cases share.
 
@@ -107,7 +145,9 @@ class CaseRun:
             stage: what follows validation, or None.
             seal: of the judge's tools, made before the implementation was loaded; None looks after
                 none of them.
+            ask: leads the stage; a run without a stage needs none.
         """
+        self._ask = ask
         self._platform, self._plan, self._mode = platform, plan, mode
         self._warmup, self._stage, self._seal = warmup, stage, seal
 
@@ -123,7 +163,6 @@ class CaseRun:
             finally:
                 self._check_seal()
         except CaseEndedError as end:
-            row.timings = None  # figures of a case that does not pass are no figures
             row.end(end.status, end.stage, str(end))
             if end.__cause__ is not None:
                 row.traceback = "".join(traceback.format_exception(end.__cause__))
@@ -142,6 +181,7 @@ class CaseRun:
             raise CaseEndedError("not_applicable", "support", unsupported)
         prepared = self._prepare(case, row, "end")
         row.metadata = prepared.metadata
+        row.work = None if prepared.work is None else asdict(prepared.work)
         refusal = self._stage.refusal(self._plan, prepared.reset) if self._stage else None
         if refusal is not None:
             raise RefusedError(f"{self._plan.spec.name}: {refusal}")
@@ -167,9 +207,19 @@ class CaseRun:
         if self._stage is None:
             self._prove(case, row, prepared, captured.outputs()[-1], repeated)
             return
+        if self._ask is None:
+            raise RuntimeError("CaseRun: a stage needs somebody to lead it")
+        subject = Subject(self._platform, self._plan, self._mode, case, prepared, captured)
         with _step(row, "timing", "timing_s"):
-            row.timings = self._stage.run(self._platform, captured, prepared.reset)
+            notes = self._stage.run(subject, self._ask)
+        row.metadata = {**row.metadata, **notes}
         self._validate_captured(row, "after_timing", prepared, captured, first)
+        with _step(row, "examination", "examination_s"):
+            self._stage.examine(subject)
+        if prepared.refresh is not None:
+            with _step(row, "refresh", "preparation_s", crashed=False):
+                prepared.refresh(1)
+            self._validate_captured(row, "fresh_data", prepared, captured, first)
 
     def _capture(self, row: Row, prepared: PreparedCase, beside: bool = False) -> Captured:
         """Capture a case; where it is judged and must be put back between calls, one call alone."""
@@ -329,6 +379,8 @@ def _step(row: Row, stage: str, key: str, crashed: bool = True) -> Iterator[None
     begin = time.perf_counter()
     try:
         yield
+    except CaseEndedError:
+        raise
     except RAISED as error:
         crashed &= not isinstance(error, (MeasurementError, ConfigurationError))
         raise CaseEndedError("error", stage, _describe(error), crashed) from error

@@ -5,9 +5,12 @@ Generic: a command says which columns its rows have; nothing here knows an opera
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TextIO
 
+from xllm_kernel.numerics import progress
 from xllm_kernel.numerics.report import Report, Row
 from xllm_kernel.platforms.evidence import disclaimer
 
@@ -20,7 +23,7 @@ NOTHING = "-"
 _NAMES = 3
 """Columns of words, before those of figures."""
 
-_TITLES = {"numerics": "Numerical validation", "benchmark": "Benchmark"}
+
 _WORDS = {"not_applicable": "n/a", "not_run": "not run"}
 
 
@@ -31,8 +34,7 @@ def number(value: object, digits: int = 3) -> str:
 
 def title(report: Report) -> str:
     """Return the page's heading."""
-    kind = report.request.kind
-    return f"{_TITLES.get(kind, kind)}: {report.request.implementation}"
+    return f"Numerical validation: {report.request.implementation}"
 
 
 def verdict(report: Report) -> str:
@@ -103,19 +105,49 @@ def markdown(report: Report, columns: Columns) -> str:
     return "\n".join(lines) + "\n"
 
 
-class Progress:
-    """One line on a terminal that says which case runs; silent anywhere else."""
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """A report as JSON, a Markdown page and a table in the terminal.
 
-    def __init__(self, total: int, stream: TextIO) -> None:
-        self._total, self._stream = total, stream
-        self._shown = 0
+    Attributes:
+        columns: the command's, beside those that every row has.
+    """
+
+    columns: Columns
+
+    def write(self, report: Report) -> None:
+        """Write JSON and, beside it, Markdown."""
+        report.write(markdown(report, self.columns))
+
+    def terminal(self, report: Report) -> str:
+        """Return the table, the reasons and the verdict."""
+        return terminal(report, self.columns)
+
+
+class Progress:
+    """One line on a terminal: which case runs, how long the rest takes; silent anywhere else."""
+
+    def __init__(
+        self, total: int, stream: TextIO, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Begin to count.
+
+        Args:
+            total: how many cases there are.
+            stream: where the line goes.
+            clock: seconds.
+        """
+        self._total, self._stream, self._clock = total, stream, clock
+        self._shown, self._begin = 0, clock()
         self._visible = stream.isatty()
 
     def show(self, name: str) -> None:
         """Say that the next case begins."""
+        left = progress.remaining(self._shown, self._total, self._clock() - self._begin)
         self._shown += 1
         if self._visible:
-            self._stream.write(f"\r\x1b[K[{self._shown}/{self._total}] {name}")
+            rest = "" if left is None else f"about {progress.worded(left)} left: "
+            self._stream.write(f"\r\x1b[K[{self._shown}/{self._total}] {rest}{name}")
             self._stream.flush()
 
     def clear(self) -> None:

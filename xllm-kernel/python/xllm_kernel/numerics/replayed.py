@@ -50,7 +50,7 @@ class Unit:
         self._refresh, self._validate = prepared.refresh, prepared.validate
         self._reset, self._captured = prepared.reset, captured
         self._known_apart = False
-        self._arguments = _tensors(dict(prepared.arguments))
+        self._arguments = tensors_of(dict(prepared.arguments))
 
     @property
     def has_other_data(self) -> bool:
@@ -64,7 +64,7 @@ class Unit:
 
     def tensors(self) -> list[torch.Tensor]:
         """Return its arguments, and the outputs of one call."""
-        return [*self._arguments, *_tensors(self._captured.outputs()[:1])]
+        return [*self._arguments, *tensors_of(self._captured.outputs()[:1])]
 
     def outputs(self) -> list[Any]:
         """Return what the last replay wrote, one structure a call."""
@@ -85,7 +85,7 @@ class Unit:
 
         An output in an argument's memory is left alone: that was put back.
         """
-        for output in _tensors(self._captured.outputs()):
+        for output in tensors_of(self._captured.outputs()):
             if not any(overlap(output, argument) for argument in self._arguments):
                 storage_bytes(output).fill_(POISON)
 
@@ -129,7 +129,8 @@ class Unit:
         self._known_apart = True
 
 
-def _tensors(structure: object) -> list[torch.Tensor]:
+def tensors_of(structure: object) -> list[torch.Tensor]:
+    """Return the tensors of a structure, in its order."""
     return [leaf for _, leaf in flatten(structure) if is_tensor(leaf)]
 
 

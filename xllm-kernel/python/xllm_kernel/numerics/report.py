@@ -27,7 +27,7 @@ from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes.following import BAD
 from xllm_kernel.platforms.evidence import disclaimer
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 ROW_STATES = ("passed", "failed", "error", "not_applicable", "not_run")
 
 
@@ -45,10 +45,13 @@ class Row:
         metadata: what the suite says of the inputs.
         validation: verdicts by phase: ``function``, ``captured``, ``after_timing``.
         durations: seconds by step: ``preparation_s``, ``validation_s``, ``warmup_s`` ...
-        timings: statistics by column, in a benchmark only.
+        timings: figures by regime, in a benchmark only.
         traceback: of the exception that ended the case.
         crashed: whether the implementation raised, or its process died.
         stderr: the last that a process which died wrote.
+        implementation: whose the case is, where a run has several; None stands for the run's own.
+        threads: inside an operator, where a run has several numbers of them.
+        work: bytes and operations that a call takes, as the suite states them.
         rank: which rank ran the case, where several share a run.
         watch: is told of each step that begins; not part of the row.
     """
@@ -66,6 +69,9 @@ class Row:
     traceback: str | None = None
     crashed: bool = False
     stderr: str | None = None
+    implementation: str | None = None
+    threads: int | None = None
+    work: Mapping[str, Any] | None = None
     rank: int | None = None
     watch: Callable[[str], None] | None = None
 
@@ -92,9 +98,12 @@ class Row:
         self.status, self.stage, self.reason = status, stage, reason
 
 
+# What is left of a simulated row's figures beside its samples.
+_UNRANKED = ("calls_a_replay", "iterations", "repeats", "reset_before")
+
 _RESULTS = (
     *("status", "stage", "reason", "metadata", "validation", "durations", "timings", "traceback"),
-    *("crashed", "stderr"),
+    *("crashed", "stderr", "work"),
 )
 
 
@@ -129,6 +138,9 @@ class Report:
     receipt: Mapping[str, Any] | None = None
     preparation_s: float | None = None
     rows: list[Row] = field(default_factory=list)
+    other_receipts: Mapping[str, Any] = field(default_factory=dict)
+    missing: list[Mapping[str, Any]] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
     ranks: int = 1
     processes: Processes = field(default_factory=Processes)
     started: str = field(default_factory=lambda: _now())
@@ -176,6 +188,7 @@ class Report:
             "settings": self.settings,
             "environment": self.environment,
             "receipt": self.receipt,
+            **self._of_several(),
             "ranks": self.ranks,
             "processes": asdict(self.processes),
             "coverage": self.coverage(),
@@ -197,7 +210,7 @@ class Report:
         path = self.request.output.resolve()
         path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps(self.as_dict(), indent=2, allow_nan=False, ensure_ascii=False)
-        with _uninterrupted():
+        with uninterrupted():
             replace_text(path, text + "\n")
             replace_text(path.with_suffix(".md"), markdown)
 
@@ -208,7 +221,7 @@ class Report:
     def _row(self, row: Row) -> dict[str, Any]:
         line = {
             "operation": self.request.suite.operation,
-            "implementation": self.request.implementation,
+            "implementation": row.implementation or self.request.implementation,
             "case_id": row.case_id,
             "parameters": row.parameters,
             "evidence": row.evidence,
@@ -225,8 +238,15 @@ class Report:
             "reproduce": self.reproduction(row),
         }
         if self.request.kind == "benchmark":
+            line |= {"threads": row.threads or self.environment.get("threads"), "work": row.work}
             line |= _timings(row)
         return line
+
+    def _of_several(self) -> dict[str, Any]:
+        """Return what a benchmark says of contenders and ceilings."""
+        if self.request.kind != "benchmark":
+            return {}
+        return {**self.facts, "other_receipts": self.other_receipts, "missing": self.missing}
 
     def _total(self, step: str) -> float:
         return sum(row.durations.get(step, 0.0) for row in self.rows)
@@ -243,9 +263,14 @@ def _timings(row: Row) -> dict[str, Any]:
 def _samples_alone(timings: Mapping[str, Any]) -> dict[str, Any]:
     """Leave of every column its samples: without a median there is nothing to rank by."""
     return {
-        key: value["samples"] if isinstance(value, Mapping) and "samples" in value else value
-        for key, value in timings.items()
-        if key != "empty_callable"
+        "regimes": {
+            regime: {
+                key: value["samples"] if isinstance(value, Mapping) else value
+                for key, value in figures.items()
+                if key in _UNRANKED or (isinstance(value, Mapping) and "samples" in value)
+            }
+            for regime, figures in timings["regimes"].items()
+        }
     }
 
 
@@ -287,7 +312,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """Hold interrupts back: one between a file's creation and its name would leave litter.
 
     The handlers wait, not the signals: a signal that is blocked here finds another thread.

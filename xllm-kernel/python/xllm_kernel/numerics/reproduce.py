@@ -37,8 +37,8 @@ def line(request: Request, case_id: str) -> str:
         for name, value in sorted(os.environ.items())
         if name.startswith(_VARIABLES)
     ]
-    command = ["python", "-m", f"xllm_kernel.{request.kind}", *of_the_case(request.arguments)]
-    return " ".join([*variables, shlex.join([*command, "--case", case_id])])
+    command = request.command_of([*of_the_case(request.arguments), "--case", case_id])
+    return " ".join([*variables, shlex.join(command)])
 
 
 def of_the_case(arguments: Sequence[str]) -> list[str]:

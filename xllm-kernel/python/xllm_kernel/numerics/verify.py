@@ -11,16 +11,16 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from xllm_kernel.errors import ConfigurationError, KernelError
 from xllm_kernel.numerics import render
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import Stage
 from xllm_kernel.numerics.processes import ranks, shards
-from xllm_kernel.numerics.processes.crew import Crew, InProcess, make_crew
+from xllm_kernel.numerics.processes.crew import Crew, MakeCrew, make_crew
 from xllm_kernel.numerics.processes.following import BAD
 from xllm_kernel.numerics.processes.wire import Event
 from xllm_kernel.numerics.processes.worker import (
@@ -39,16 +39,39 @@ from xllm_kernel.numerics.report import Report, Row
 _PAUSES = 10
 
 
-def run(
-    request: Request, columns: render.Columns, settings: Mapping[str, Any], stage: Stage | None
-) -> int:
+class Pages(Protocol):
+    """How a command shows its report."""
+
+    def write(self, report: Report) -> None:
+        """Write all files of a report that is asked for, each in one step."""
+
+    def terminal(self, report: Report) -> str:
+        """Return what a terminal shows in the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What differs between commands.
+
+    Attributes:
+        pages: show the report.
+        settings: what to record of the command's options.
+        make_crew: makes who does the rows.
+        exclusive: whether each of several ranks must have a device for itself.
+    """
+
+    pages: Pages
+    settings: Mapping[str, Any]
+    make_crew: MakeCrew = make_crew
+    exclusive: bool = False
+
+
+def run(request: Request, command: Command) -> int:
     """Carry out a request and leave its report, whatever happens.
 
     Args:
         request: what to do.
-        columns: the command's columns in tables.
-        settings: what to record of the command's options.
-        stage: what follows validation, or None.
+        command: how.
 
     Returns:
         The process's exit code.
@@ -63,14 +86,14 @@ def run(
         return EXIT_USAGE
     with _terminated_as_interrupted():
         if place is not None and place.rank > 0:
-            return shards.follow(place, make_crew(request, stage, place.local_rank))
-        keeper = _Keeper(Report(request, dict(settings)), columns)
+            return shards.follow(place, command.make_crew(request, place.local_rank))
+        keeper = _Keeper(Report(request, dict(command.settings)), command.pages)
         if place is not None:
             keeper.report.ranks = place.count
-        return _owned(keeper, place, stage)
+        return _owned(keeper, place, command)
 
 
-def _owned(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> int:
+def _owned(keeper: _Keeper, place: ranks.Place | None, command: Command) -> int:
     """Run as the process that owns the report."""
     report, request = keeper.report, keeper.report.request
     try:
@@ -80,7 +103,7 @@ def _owned(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> i
         print(f"--output: {request.output} cannot be written: {error}", file=sys.stderr)
         return EXIT_USAGE
     try:
-        _execute(keeper, place, stage)
+        _execute(keeper, place, command)
     except KeyboardInterrupt:
         report.finish(*_interrupted(report))
     try:
@@ -88,18 +111,18 @@ def _owned(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> i
     except OSError as error:
         print(f"--output: {request.output} can no longer be written: {error}", file=sys.stderr)
         return EXIT_COULD_NOT_RUN
-    _print(render.terminal(report, keeper.columns))
+    _print(keeper.pages.terminal(report))
     return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
 
 
-def _execute(keeper: _Keeper, place: ranks.Place | None, stage: Stage | None) -> None:
+def _execute(keeper: _Keeper, place: ranks.Place | None, command: Command) -> None:
     """Run every row and record the verdict; only an interrupt gets out."""
     report, request = keeper.report, keeper.report.request
     try:
-        crew = make_crew(request, stage, 0 if place is None else place.local_rank)
-        report.processes.isolated = not isinstance(crew, InProcess)
+        crew = command.make_crew(request, 0 if place is None else place.local_rank)
+        report.processes.isolated = crew.isolated
         if place is not None:
-            crew = shards.Ranks(place, crew, request.on_failure)
+            crew = shards.Ranks(place, crew, request.on_failure, command.exclusive)
         with _closed(crew):
             crew.plan(keeper.take)
             keeper.write()
@@ -146,15 +169,16 @@ def _run_rows(keeper: _Keeper, crew: Crew) -> None:
 class _Keeper:
     """Keeps the report: takes in what is told, and writes it after each row."""
 
-    def __init__(self, report: Report, columns: render.Columns) -> None:
-        self.report, self.columns = report, columns
+    def __init__(self, report: Report, pages: Pages) -> None:
+        self.report, self.pages = report, pages
         self.guarantees: list[Row] = []
         self._due = 0.0  # of the monotonic clock
         self._progress = render.Progress(0, sys.stderr)
 
     def write(self) -> None:
         """Write the report as it is now."""
-        self.report.write(render.markdown(self.report, self.columns))
+        if self.report.request.output is not None:
+            self.pages.write(self.report)
 
     def _write_in_between(self) -> None:
         """Write the report if that takes a small part of the time since it was last written."""
@@ -187,6 +211,8 @@ class _Keeper:
             row.rank = rank if report.ranks > 1 else None
             self._progress.clear()
             self._write_in_between()
+        elif kind == "missing":
+            report.missing.append(event["missing"])
         elif kind == "restart":
             report.processes.restarts += 1
         elif kind == "death":
@@ -203,6 +229,7 @@ class _Keeper:
         report.evidence = event.get("evidence", report.evidence)
         report.environment.update(event.get("environment", {}))
         report.receipt = event.get("receipt", report.receipt)
+        report.other_receipts = event.get("other_receipts", report.other_receipts)
         report.preparation_s = event.get("preparation_s", report.preparation_s)
         report.rows += [Row(**row) for row in event.get("cases", ())]
         self.guarantees += [Row(**row) for row in event.get("guarantees", ())]
@@ -228,7 +255,9 @@ def _verdict(report: Report) -> tuple[str, int, str | None]:
         return "error", EXIT_CRASHED, reason
     deaths = report.processes.deaths
     if deaths:
-        return "error", EXIT_CRASHED, f"after the last case, {deaths[0]['ending']}"
+        when = deaths[0]["case_id"]
+        place = "after the last case" if when is None else f"beside {when}"
+        return "error", EXIT_CRASHED, f"{place}, {deaths[0]['ending']}"
     if report.processes.lost:
         return "error", EXIT_COULD_NOT_RUN, _lost(report)
     if first is not None:

@@ -89,6 +89,17 @@ class Child:
         self._note: str | None = None
         self.ending: Ending | None = None
 
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """This process's ends of what joins the two; none once it has ended.
+
+        A second child would inherit them, and with them keep the first one's commands from ending.
+        """
+        if self.ending is not None:
+            return ()
+        ends = (self._commands, self._events, self._printed, self._exit)
+        return tuple(end for end in ends if end is not None)
+
     def send(self, event: Event) -> None:
         """Tell the child something; one that is dead does not hear it."""
         with contextlib.suppress(BrokenPipeError):

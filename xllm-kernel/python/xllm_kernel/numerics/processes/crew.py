@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import Stage
+from xllm_kernel.numerics.case_run import Ask, Stage
 from xllm_kernel.numerics.processes.child import Beside, Child, Ending
 from xllm_kernel.numerics.processes.following import Next, following
-from xllm_kernel.numerics.processes.wire import Event, decode, encode
+from xllm_kernel.numerics.processes.wire import QUESTIONS, Event, decode, encode
 from xllm_kernel.numerics.processes.worker import (
     EXIT_COULD_NOT_RUN,
     EXIT_CRASHED,
@@ -25,6 +25,9 @@ from xllm_kernel.numerics.processes.worker import (
 
 Sink = Callable[[Event], None]
 
+Course = Generator[Event, Event, Next]
+"""A row on its way: what is asked of whoever leads, what is answered, and what follows."""
+
 _GRACE_S = 30.0  # for a child's exit handlers
 
 
@@ -33,9 +36,11 @@ class Crew(Protocol):
 
     Attributes:
         beside: descriptors to serve while the crew waits.
+        isolated: whether rows run in a process of their own.
     """
 
     beside: dict[int, Callable[[], None]]
+    isolated: bool
 
     def plan(self, sink: Sink) -> None:
         """Get ready: tell the facts of the run and its rows.
@@ -61,12 +66,16 @@ class Crew(Protocol):
 class InProcess:
     """Does the rows in this process, where a framework is loaded already: nothing is isolated."""
 
-    def __init__(self, request: Request, stage: Stage | None, rank: int = 0) -> None:
+    isolated = False
+
+    def __init__(
+        self, request: Request, stage: Stage | None, rank: int = 0, ask: Ask | None = None
+    ) -> None:
         """Take what a run is; see ``Worker``."""
         self.beside: dict[int, Callable[[], None]] = {}
         self._on_failure, self._rank = request.on_failure, rank
         self._sink: Sink = _nowhere
-        self._worker = Worker(request, stage, self._tell)
+        self._worker = Worker(request, stage, self._tell, ask)
         self._recovers = True
 
     def _tell(self, event: Event) -> None:
@@ -105,9 +114,13 @@ class InProcess:
 class Supervised:
     """Does the rows in a child, and starts another where that one dies."""
 
+    isolated = True
+
     def __init__(self, request: Request, stage: Stage | None, rank: int = 0) -> None:
         """Take what a run is; see ``Worker``."""
         self.beside: dict[int, Callable[[], None]] = {}
+        self.family: list[Child] = []
+        """Children of this process, whosever they are; crews beside each other share it."""
         self._on_failure = request.on_failure
         self._body = partial(_work, request, stage, rank)
         self._sink: Sink = _nowhere
@@ -120,19 +133,40 @@ class Supervised:
         self._results: dict[str, Any] | None = None
 
     def plan(self, sink: Sink) -> None:
-        """Start the first child and wait until it has bound the implementation."""
+        """Wait until the first child, started by now, has bound the implementation."""
         self._sink = sink
-        self._start(sink)
+        if self._child is None:
+            self.begin()
+        self._await_ready(sink)
 
     def run(self, numbers: Sequence[int]) -> bool:
         """Do rows one by one, each in the child that there is, or in a new one."""
         for number in numbers:
-            after = self._do(number)
-            if after is Next.STOP:
-                return False
-            if after is Next.AFRESH:
-                self.close()
+            course = self.course(number)
+            try:
+                question = next(course)
+            except StopIteration as end:
+                if end.value is Next.STOP:
+                    return False
+            else:
+                raise RuntimeError(f"a run without a stage was asked to lead: {question}")
         return True
+
+    def course(self, number: int) -> Course:
+        """Do one row, in a second child where the first dies between two.
+
+        Yields what the child asks of whoever leads its stage, and sends on what is answered.
+
+        Returns:
+            What follows; where that is another process, this one has been ended.
+
+        Raises:
+            RunEndedError: when the run is over.
+        """
+        after = yield from self._do(number)
+        if after is Next.AFRESH:
+            self.close()
+        return after
 
     def close(self) -> None:
         """Let the child end, unless it is amid a row; tell of an end that is none."""
@@ -151,11 +185,16 @@ class Supervised:
             self._child.kill()
             self._child = None
 
-    def _start(self, sink: Sink) -> None:
-        self._child = Child(self._body, tuple(self.beside))
+    def begin(self) -> None:
+        """Start a child without waiting for it, so that several crews can get ready at once."""
+        theirs = [end for child in self.family for end in child.descriptors]
+        self._child = Child(self._body, (*self.beside, *theirs))
+        self.family[:] = [child for child in self.family if child.ending is None] + [self._child]
         beside: Beside = self.beside
         self._stream = self._child.events(beside)
         self._row = None
+
+    def _await_ready(self, sink: Sink) -> None:
         rows: list[Any] = []
         for event in self._stream:
             if event["event"] == "end":
@@ -174,17 +213,22 @@ class Supervised:
             raise RunEndedError("error", EXIT_COULD_NOT_RUN, reason)
         self._rows = rows
 
-    def _do(self, number: int) -> Next:
-        """Do one row, in a second child where the first dies between two."""
+    def _do(self, number: int) -> Course:
         while True:
             if self._child is None:
                 self._sink({"event": "restart"})
-                self._start(_nowhere)  # what there is to know is known
+                self.begin()
+                self._await_ready(_nowhere)  # what there is to know is known
             if self._child is not None:
                 self._child.send({"event": "run", "row": number})
             for event in self._stream:
                 if event["event"] == "end":
                     raise _ended(event)
+                if event["event"] in QUESTIONS:
+                    answer = yield event
+                    if self._child is not None:
+                        self._child.send(answer)
+                    continue
                 if event["event"] == "start":
                     self._row, self._step, self._results = number, None, None
                 elif event["event"] == "step":
@@ -241,6 +285,7 @@ _NOTHING_YET: dict[str, Any] = {
     "validation": {},
     "durations": {},
     "traceback": None,
+    "work": None,
 }
 
 
@@ -250,10 +295,14 @@ def can_isolate() -> bool:
     return alone and "torch" not in sys.modules
 
 
-def make_crew(request: Request, stage: Stage | None, rank: int = 0) -> Crew:
-    """Return a crew that outlives crashes where that is possible."""
+MakeCrew = Callable[[Request, int], Crew]
+"""Makes the crew of a run from what is asked for and this process's rank."""
+
+
+def make_crew(request: Request, rank: int) -> Crew:
+    """Return a crew without a stage, one that outlives crashes where that is possible."""
     kind: type[Supervised] | type[InProcess] = Supervised if can_isolate() else InProcess
-    return kind(request, stage, rank)
+    return kind(request, None, rank)
 
 
 def _work(
@@ -264,7 +313,15 @@ def _work(
     listen: Callable[[], Event | None],
 ) -> None:
     """Do in a child what it is told to do."""
-    worker = Worker(request, stage, tell)
+
+    def ask(question: Mapping[str, Any]) -> Event:
+        tell(dict(question))
+        answer = listen()
+        if answer is None:
+            raise SystemExit("whoever leads the run is gone")
+        return answer
+
+    worker = Worker(request, stage, tell, ask)
     try:
         worker.prepare(rank)
         while (command := listen()) is not None:

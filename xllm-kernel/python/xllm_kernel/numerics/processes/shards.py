@@ -48,19 +48,23 @@ class _Other:
 class Ranks:
     """Rank 0's crew: its own, and the other ranks'."""
 
-    def __init__(self, place: Place, own: Crew, on_failure: str | None) -> None:
+    def __init__(
+        self, place: Place, own: Crew, on_failure: str | None, exclusive: bool = False
+    ) -> None:
         """Take the parts.
 
         Args:
             place: this process's, rank 0.
             own: does this rank's rows, and serves the others meanwhile.
             on_failure: see ``processes.following``.
+            exclusive: whether each rank must have a device for itself.
 
         Raises:
             ConfigurationError: as ``ranks.listen``.
         """
         self.beside: dict[int, Callable[[], None]] = own.beside
         self._place, self._own, self._on_failure = place, own, on_failure
+        self._exclusive, self.isolated = exclusive, own.isolated
         self._sink: Sink = lambda event: None
         self._others: list[_Other] = []
         self._mine: dict[str, Any] = {}
@@ -84,6 +88,8 @@ class Ranks:
             if other.gone:
                 self._end(f"rank {rank} went away before it was ready")
             self._compare(other)
+        if self._exclusive:
+            self._check_devices()
 
     def run(self, numbers: Sequence[int]) -> bool:
         """Deal rows out in turn and wait until all are done, or their ranks gone."""
@@ -222,6 +228,19 @@ class Ranks:
             )
         if any(mine[key] != theirs[key] for key in ("cases", "guarantees")):
             self._end(f"all ranks must have the same cases, but rank {other.rank} has others")
+
+    def _check_devices(self) -> None:
+        """End the run where ranks share a device: each would time the others too."""
+        users: dict[str, int] = {}
+        facts = {0: self._mine, **{rank: other.facts for rank, other in self._named().items()}}
+        for rank, known in sorted(facts.items()):
+            device = known["device"]
+            if device in users:
+                self._end(
+                    f"each rank must have a device for itself, but ranks {users[device]} and "
+                    f"{rank} share {device}; launch one rank a device"
+                )
+            users[device] = rank
 
     def _end(self, reason: str) -> None:
         raise RunEndedError("error", EXIT_COULD_NOT_RUN, reason)

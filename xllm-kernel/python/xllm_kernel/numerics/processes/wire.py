@@ -17,7 +17,13 @@ Event = dict[str, Any]
 A worker tells ``facts`` (of the run), ``ready``, then of each row ``start``, ``step`` (each) and
 ``row`` (its results), and ``end`` where the run is over early. It is told ``run``. Whoever watches
 over it adds ``death`` and ``restart``, and among ranks ``lost``, ``idle`` and ``done``.
+
+Amid a row whose case passed a worker may ask what to do next (``QUESTIONS``), and is told
+``sample`` or ``enough``.
 """
+
+QUESTIONS = ("timed", "sampled")
+"""Events that want an answer: a regime can be sampled, and a sample was taken."""
 
 
 class GarbledError(Exception):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from xllm_kernel.errors import ConfigurationError, DependencyAbsentError
 from xllm_kernel.numerics import reproduce
 from xllm_kernel.numerics.arguments import Request
-from xllm_kernel.numerics.case_run import CaseEndedError, CaseRun, RefusedError, Stage
+from xllm_kernel.numerics.case_run import Ask, CaseEndedError, CaseRun, RefusedError, Stage
 from xllm_kernel.numerics.integrity import Seal
 from xllm_kernel.numerics.invariants import rows as guarantee_rows
 from xllm_kernel.numerics.processes.wire import Event
@@ -65,15 +65,18 @@ class RunEndedError(Exception):
 class Worker:
     """One implementation, bound in this process."""
 
-    def __init__(self, request: Request, stage: Stage | None, tell: Tell) -> None:
+    def __init__(
+        self, request: Request, stage: Stage | None, tell: Tell, ask: Ask | None = None
+    ) -> None:
         """Take what a run is.
 
         Args:
             request: what to do.
             stage: what follows validation, or None.
             tell: is told everything as it happens.
+            ask: leads the stage; a run without one needs nobody.
         """
-        self._request, self._stage, self._tell = request, stage, tell
+        self._request, self._stage, self._tell, self._ask = request, stage, tell, ask
         self._cases: list[KernelCase] = []
         self._rows: list[Row] = []
         self._plan: PreparedKernel | None = None
@@ -100,6 +103,7 @@ class Worker:
         if request.threads is not None:
             _set_threads(request.threads)
         self._tell({"event": "facts", "environment": platform.environment()})
+        self._tell({"event": "facts", "device": platform.identity()})
         seal = Seal()  # before anything of the implementation is loaded
         begin = time.perf_counter()
         plan = request.suite.prepare(request.device, request.mode, request.implementation)
@@ -108,7 +112,9 @@ class Worker:
         guarantees = self._chosen_guarantees(plan, evidence)
         self._rows += guarantees
         self._plan = plan
-        self._runner = CaseRun(platform, plan, request.mode, request.warmup, self._stage, seal)
+        self._runner = CaseRun(
+            platform, plan, request.mode, request.warmup, self._stage, seal, self._ask
+        )
         receipt = Receipt.of(plan).as_dict()
         self._tell({"event": "facts", "receipt": receipt, "preparation_s": spent})
         self._tell({"event": "facts", "guarantees": _described(guarantees)})

@@ -1,0 +1,196 @@
+"""Leads contenders through a case's regimes and makes their figures; knows no processes.
+
+Whoever takes samples, here or elsewhere, is a function.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from xllm_kernel.benchmark import figures
+from xllm_kernel.benchmark.ceilings.probe import MOST_THREADS, Pass, Probe
+from xllm_kernel.benchmark.conduct import Sample, Taken, conduct
+from xllm_kernel.benchmark.statistics import machine
+from xllm_kernel.benchmark.statistics.disturbance import Reading, interruption
+from xllm_kernel.benchmark.statistics.plateau import Rule
+from xllm_kernel.benchmark.units import COLD, WALL
+from xllm_kernel.numerics.processes.wire import Event
+from xllm_kernel.numerics.suite import Work
+
+_SEED = 5309
+_PASS_US = 500.0  # of a sample of a ceiling
+_TRIES = 3
+
+
+CANDIDATE, BASELINE, TWIN = "candidate", "baseline", "twin"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """Somebody who takes part.
+
+    Attributes:
+        name: the implementation.
+        threads: inside an operator; None leaves them as they are.
+        role: whether it is compared, compared with, or the latter's second process.
+    """
+
+    name: str
+    threads: int | None = None
+    role: str = CANDIDATE
+
+
+@dataclass(slots=True)
+class Leader:
+    """What all cases of a run share.
+
+    Attributes:
+        rule: how many samples there are.
+        probe: measures ceilings; None where there is none.
+        default_threads: of contenders that do not say.
+    """
+
+    rule: Rule
+    probe: Probe | None = None
+    default_threads: int = 1
+    _rng: random.Random = field(default_factory=lambda: random.Random(_SEED))
+    _own_cpu_s: dict[Contender, float] = field(default_factory=dict)
+
+    def regime(
+        self, told: Mapping[Contender, Event]
+    ) -> Generator[Contender, Event | None, dict[Contender, dict[str, Any]]]:
+        """Yield whose sample is wanted; sent in is what it told, or None where it is gone.
+
+        Args:
+            told: by contender, that the regime can be sampled; at least one.
+
+        Returns:
+            The figures of each.
+        """
+        first = next(iter(told.values()))
+        passes = self._passes(first, told)
+        rule = replace(self.rule, budget_s=self.rule.budget_s * len(told))
+        everybody: list[Contender | _Ceiling] = [*told, *passes]
+        course = conduct(everybody, _decisive, rule, self._read, self._rng)
+        key = next(course)
+        while True:
+            if isinstance(key, _Ceiling):
+                sample: Sample | None = key.sample()
+            else:
+                event = yield key
+                sample = None if event is None else self._sample(key, event)
+            try:
+                key = course.send(sample)
+            except StopIteration as end:
+                taken, stopped = end.value
+                break
+        return self._figures(told, taken, stopped.value)
+
+    def _sample(self, key: Contender, event: Event) -> Sample:
+        self._own_cpu_s[key] = event["cpu_s"]
+        return Sample(event["columns"], event["empty"], event["dropped"])
+
+    def _read(self) -> Reading:
+        """Read the machine; what the contenders used is this run's own."""
+        return machine.read(own=time.process_time() + sum(self._own_cpu_s.values()))
+
+    def _passes(self, about: Event, told: Mapping[Contender, Event]) -> list[_Ceiling]:
+        if self.probe is None or about["work"] is None:
+            return []
+        work, cold = Work(**about["work"]), about["regime"] == COLD
+        threads = dict.fromkeys(self._threads(contender) for contender in told)
+        return [
+            _Ceiling(count, found)
+            for count in threads
+            if count <= MOST_THREADS
+            for found in self.probe.passes(work, count, cold=cold)
+        ]
+
+    def _threads(self, contender: Contender) -> int:
+        return contender.threads or self.default_threads
+
+    def _figures(
+        self, told: Mapping[Contender, Event], taken: Mapping[Any, Taken], stopped: str
+    ) -> dict[Contender, dict[str, Any]]:
+        found = {}
+        for contender, about in told.items():
+            own = taken[contender]
+            if not own.samples:
+                continue
+            row = figures.figures(about, own, stopped)
+            passes = [
+                key
+                for key in taken
+                if isinstance(key, _Ceiling) and key.threads == self._threads(contender)
+            ]
+            row["roofline"] = figures.ceilings(
+                about["work"],
+                row[WALL]["median"],
+                {key.found.name: taken[key] for key in passes},
+                {key.found.name: key.found.kind for key in passes},
+            )
+            row |= self._compared(contender, taken)
+            row["unstable"] += self._doubts(contender, taken)
+            found[contender] = row
+        return found
+
+    def _compared(self, contender: Contender, taken: Mapping[Any, Taken]) -> dict[str, Any]:
+        """Return the ratio to the baseline of as many threads, or else what chance alone makes."""
+        others = [key for key in taken if isinstance(key, Contender)]
+        alike = {key.role: key for key in others if key.threads == contender.threads}
+        own = taken[contender]
+        if contender.role == CANDIDATE and {BASELINE, TWIN} <= alike.keys():
+            base = alike[BASELINE]
+            found = figures.against(own, taken[base], taken[alike[TWIN]], base.name, base.threads)
+            return {"against": found}
+        if contender.role == BASELINE and TWIN in alike:
+            return {"noise_floor": figures.floor(own, taken[alike[TWIN]])}
+        return {"noise_floor": figures.halves(own)}
+
+    def _doubts(self, contender: Contender, taken: Mapping[Any, Taken]) -> list[str]:
+        """Say what disturbed those that a candidate is compared with; the twin has no row."""
+        if contender.role != CANDIDATE:
+            return []
+        others = [
+            found
+            for key, found in taken.items()
+            if isinstance(key, Contender)
+            and key.role != CANDIDATE
+            and key.threads == contender.threads
+        ]
+        said = [f"the baseline: {why}" for found in others for why in found.disturbances()]
+        return list(dict.fromkeys(said))
+
+
+def _decisive(samples: Mapping[Any, Sample]) -> list[float]:
+    """Return each contender's time, over the baseline's of its threads where there is one.
+
+    Drift cancels in the ratio, and noise that both share is none of the verdict's.
+    """
+    times = {key: one.columns[WALL] for key, one in samples.items() if isinstance(key, Contender)}
+    base = {key.threads: us for key, us in times.items() if key.role == BASELINE}
+    return [
+        us / base[key.threads] if key.role != BASELINE and key.threads in base else us
+        for key, us in times.items()
+        if key.role != BASELINE or len(times) == 1
+    ]
+
+
+class _Ceiling:
+    """A pass of the probe, at so many threads, that takes its turn as a contender does."""
+
+    def __init__(self, threads: int, found: Pass) -> None:
+        self.threads, self.found = threads, found
+        least = min(found.measure(1) for _ in range(_TRIES))
+        self._count = max(1, int(_PASS_US / max(least, 1e-3)))
+
+    def sample(self) -> Sample:
+        """Take one sample."""
+        before = machine.progress()
+        us = self.found.measure(self._count)
+        disturbed = interruption(before, machine.progress(), us * self._count / 1e6)
+        return Sample({WALL: us}, disturbed=disturbed)

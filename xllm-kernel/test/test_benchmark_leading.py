@@ -1,0 +1,168 @@
+"""A leader with contenders and ceilings whose times are known: who is compared with whom."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from xllm_kernel.benchmark import leading
+from xllm_kernel.benchmark.ceilings.probe import MOST_THREADS, Pass
+from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.statistics import machine
+from xllm_kernel.benchmark.statistics.disturbance import OTHERS, WAITED, Progress, Reading
+from xllm_kernel.benchmark.statistics.plateau import Rule
+from xllm_kernel.numerics.suite import Work
+
+WORK = {"read_bytes": 1000, "written_bytes": 1000, "operations": 0}
+
+
+class _Probe:
+    """Copies take 2 us on one thread and 1 us on two, cold ones ten times that."""
+
+    level = "avx2"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, bool]] = []
+
+    def passes(self, work: Work, threads: int, *, cold: bool) -> list[Pass]:
+        self.asked.append((threads, cold))
+        us = 2.0 / threads * (10 if cold else 1)
+        return [Pass("copy", "memory", lambda count: us)]
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.at = self.others = 0.0
+
+    def read(self, own: float) -> Reading:
+        self.at += 0.05
+        return Reading(at=self.at, own=own, busy=own + self.others)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    made = _Clock()
+    monkeypatch.setattr(machine, "read", made.read)
+    monkeypatch.setattr(machine, "progress", lambda: Progress(0, 0.0))
+    monkeypatch.setattr(leading.time, "process_time", lambda: 0.0)
+    return made
+
+
+def _led(
+    leader: Leader,
+    times: dict[Contender, float],
+    regime: str = "hot",
+    work: dict[str, int] | None = WORK,
+    gone: Callable[[Contender, int], bool] = lambda contender, number: False,
+    dropped: Mapping[Contender, str] = {},
+) -> dict[Contender, dict[str, Any]]:
+    about = {"regime": regime, "work": work, "iterations": 1, "calls_a_replay": 1}
+    told = {key: {**about, "reset_before": None} for key in times}
+    rng, counts = random.Random(3), dict.fromkeys(times, 0)
+    course = leader.regime(told)
+    try:
+        key = next(course)
+        while True:
+            counts[key] += 1
+            event: dict[str, Any] | None = {
+                "columns": {"wall_us": times[key] * rng.lognormvariate(0, 0.001)},
+                "empty": {"wall_us": 0.01},
+                "dropped": dropped.get(key),
+                "cpu_s": 0.0,
+            }
+            key = course.send(None if gone(key, counts[key]) else event)
+    except StopIteration as end:
+        return end.value
+
+
+def test_a_candidate_is_compared_with_the_baseline_of_as_many_threads(clock: _Clock) -> None:
+    times = {}
+    for threads, slower in ((1, 1.2), (2, 0.8)):
+        times[Contender("theirs", threads, CANDIDATE)] = 10.0 * slower
+        times[Contender("ours", threads, BASELINE)] = 10.0
+        times[Contender("ours", threads, TWIN)] = 10.0
+    found = _led(Leader(Rule(repeats=20)), times)
+    for threads, verdict, ratio in ((1, "SLOWER", 1.2), (2, "FASTER", 0.8)):
+        against = found[Contender("theirs", threads)]["against"]
+        assert (against["verdict"], against["threads"]) == (verdict, threads)
+        assert against["ratio"]["middle"] == pytest.approx(ratio, rel=1e-2)
+        own = found[Contender("ours", threads, BASELINE)]
+        assert (own["against"], own["noise_floor"]) == (None, against["noise_floor"])
+
+
+@pytest.mark.parametrize("role", [BASELINE, TWIN])
+def test_what_disturbed_the_baseline_makes_what_is_compared_with_it_unstable(
+    clock: _Clock, role: str
+) -> None:
+    me, other = Contender("theirs", 1), Contender("theirs", 2)
+    times = {me: 12.0, other: 12.0}
+    for threads in (1, 2):
+        times |= {Contender("ours", threads, one): 10.0 for one in (BASELINE, TWIN)}
+    found = _led(Leader(Rule(repeats=20)), times, dropped={Contender("ours", 1, role): WAITED})
+    assert found[me]["unstable"] == [f"the baseline: {WAITED}"]
+    assert found[other]["unstable"] == []
+
+
+def test_without_a_baseline_the_noise_is_that_of_the_halves(clock: _Clock) -> None:
+    me = Contender("mine", None)
+    found = _led(Leader(Rule(repeats=20)), {me: 10.0})[me]
+    assert found["against"] is None
+    assert found["noise_floor"]["middle"] == pytest.approx(1.0, abs=1e-2)
+
+
+def test_ceilings_are_those_of_the_contenders_own_threads_and_regime(clock: _Clock) -> None:
+    probe = _Probe()
+    one, two = Contender("a", 1), Contender("a", 2)
+    found = _led(Leader(Rule(repeats=6), probe), {one: 4.0, two: 4.0})
+    assert found[one]["roofline"]["share"] == pytest.approx(0.5, rel=1e-2)
+    assert found[two]["roofline"]["share"] == pytest.approx(0.25, rel=1e-2)
+    cold = _led(Leader(Rule(repeats=6), probe), {one: 40.0}, regime="cold")
+    assert cold[one]["roofline"]["share"] == pytest.approx(0.5, rel=1e-2)
+    assert probe.asked == [(1, False), (2, False), (1, True)]
+
+
+def test_contenders_that_do_not_say_have_the_default_threads_ceiling(clock: _Clock) -> None:
+    probe, me = _Probe(), Contender("a", None)
+    _led(Leader(Rule(repeats=6), probe, default_threads=2), {me: 4.0})
+    assert probe.asked == [(2, False)]
+
+
+def test_more_threads_than_the_probe_has_leave_the_figures_without_a_ceiling(
+    clock: _Clock,
+) -> None:
+    probe, few, many = _Probe(), Contender("a", MOST_THREADS), Contender("a", MOST_THREADS + 1)
+    found = _led(Leader(Rule(repeats=6), probe), {few: 4.0, many: 4.0})
+    assert probe.asked == [(MOST_THREADS, False)]
+    assert found[few]["roofline"] is not None
+    assert found[many]["roofline"] is None
+    assert found[many]["wall_us"]["median"] == pytest.approx(4.0, rel=1e-2)
+
+
+def test_work_that_nobody_states_has_no_ceiling(clock: _Clock) -> None:
+    probe, me = _Probe(), Contender("a", 1)
+    assert _led(Leader(Rule(repeats=6), probe), {me: 4.0}, work=None)[me]["roofline"] is None
+    assert probe.asked == []
+
+
+def test_a_contender_that_is_gone_before_its_first_sample_has_no_figures(clock: _Clock) -> None:
+    here, gone = Contender("here", 1), Contender("gone", 1)
+    found = _led(
+        Leader(Rule(repeats=6)), {here: 4.0, gone: 4.0}, gone=lambda key, number: key is gone
+    )
+    assert list(found) == [here]
+    assert found[here]["repeats"] == 6
+
+
+def test_what_others_do_meanwhile_marks_the_row(clock: _Clock) -> None:
+    me = Contender("mine", None)
+    honest = clock.read
+
+    def read(own: float) -> Reading:
+        clock.others += 0.05
+        return honest(own)
+
+    machine.read = read  # the fixture puts it back
+    assert _led(Leader(Rule(repeats=20)), {me: 10.0})[me]["unstable"] == [OTHERS]
