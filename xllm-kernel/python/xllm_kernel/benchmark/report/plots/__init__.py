@@ -1,0 +1,1 @@
+"""Plots of a report as SVG, drawn when the page is written: they need no script."""
