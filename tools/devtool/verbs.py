@@ -23,12 +23,7 @@ from devtool.environments import (
     installed,
 )
 from devtool.legs import Leg, run_legs
-from devtool.package import (
-    CPP,
-    build_ceilings,
-    cpp_legs,
-    run_python,
-)
+from devtool.package import CPP, cpp_legs, run_python
 from devtool.shell import (
     BUILD,
     CPUS,
@@ -106,17 +101,16 @@ def build() -> None:
         step("Build the C++ kernels", *command, cwd=PACKAGE, env=env)
 
 
-def peers(*arguments: str) -> int:
+def bench(*arguments: str) -> int:
     """Time an operator of other libraries beside ours (rms_norm or fused_add_rms_norm)."""
     build()
     with alone():
         ensure_venv(PEERS, "peers.txt")
         install_peers()
-        probe = build_ceilings()
     sources = f"{PACKAGE / 'python'}:{PACKAGE / 'bench'}"
     compiled = str(BUILD / "peers/inductor")
     env = environment(PEERS, PYTHONPATH=sources, TORCHINDUCTOR_CACHE_DIR=compiled)
-    return run(["python", "-m", "peers", "--ceilings", probe, *arguments], env=env)
+    return run(["python", "-m", "peers", *arguments], env=env)
 
 
 def mutation(*arguments: str) -> int:
@@ -137,7 +131,7 @@ def npu_evidence() -> int:
 
 
 def evidence_(*arguments: str) -> int:
-    """Set up, build, and make a long check (domains, tolerances) that the tests make in little."""
+    """Make a long check (benchmark, domains, tolerances) that the tests make in little."""
     program = programs.PROGRAMS.get(arguments[0] if arguments else "")
     if program is None:
         raise DevError(
@@ -220,7 +214,7 @@ def help_() -> None:
 VERBS: dict[str, Callable[..., int | None]] = {
     verb.__name__.rstrip("_").replace("_", "-"): verb
     for verb in (
-        *(demo, test, setup, build, peers, evidence_, mutation, npu_sim, npu_evidence),
+        *(demo, test, setup, build, bench, evidence_, mutation, npu_sim, npu_evidence),
         *(format_, lint, clean, help_),
     )
 }
@@ -234,7 +228,7 @@ def interrupt(number: int, _frame: object) -> NoReturn:
 def main(name: str = "help", *arguments: str) -> int:
     """Run the verb that the command line names."""
     verb = VERBS.get(name.removeprefix("--"))
-    if verb is None or (arguments and verb not in (demo, test, peers, evidence_, mutation)):
+    if verb is None or (arguments and verb not in (demo, test, bench, evidence_, mutation)):
         print(
             f"./dev: no such use: {shlex.join([name, *arguments])}; see ./dev help", file=sys.stderr
         )

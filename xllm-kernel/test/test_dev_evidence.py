@@ -76,7 +76,7 @@ def test_an_unknown_program_is_refused_with_those_that_exist(
     main: Callable[..., int], arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main("evidence", *arguments) == 1
-    assert "evidence must be one of domains, tolerances, got" in capsys.readouterr().err
+    assert "evidence must be one of benchmark, domains, tolerances, got" in capsys.readouterr().err
 
 
 def test_the_verb_passes_options_on(

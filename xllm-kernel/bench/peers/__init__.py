@@ -1,4 +1,4 @@
-"""Other libraries' operators beside ours: same inputs, one process, short blocks in random order.
+"""Other libraries' operators beside ours, timed by the benchmark's own machinery.
 
-Run it as ``python -m peers OPERATION`` or ``./dev peers OPERATION``; never imported by the package.
+Run it as ``python -m peers OPERATION`` or ``./dev bench OPERATION``; never imported by the package.
 """

@@ -1,136 +1,237 @@
-"""``python -m peers OPERATION``: measure, print the table, write JSON and Markdown."""
+"""``python -m peers OPERATION``: time other libraries beside ours, in turns, and report."""
 
 from __future__ import annotations
 
 import argparse
-import json
-import shlex
 import sys
-import time
-from collections.abc import Sequence
-from datetime import datetime, timezone
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from peers import libraries, report, run
-from peers.blocks import Rule
-from peers.catalog import OPERATIONS
-from peers.ceilings import Ceilings, of_library, of_torch
-from peers.operation import Case, Operation
-from xllm_kernel.numerics.report import json_value, replace_text
-from xllm_kernel.platforms import get_platform
+from peers import page
+from peers.operation import Dimensions, Form, Operation
+from peers.operations import operations
+from peers.peer import LIBRARIES, OURS, Peer, discover
+from peers.suite import PeerSuite
+from xllm_kernel.benchmark import report as pages
+from xllm_kernel.benchmark.ceilings.probe import Probe
+from xllm_kernel.benchmark.command import find_probe, shown
+from xllm_kernel.benchmark.ensemble import Ensemble
+from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.statistics.plateau import Rule
+from xllm_kernel.benchmark.timing import Timing
+from xllm_kernel.benchmark.units import HOT
+from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.numerics.arguments import Request
+from xllm_kernel.numerics.processes.crew import Crew
+from xllm_kernel.numerics.processes.following import KEEP_GOING
+from xllm_kernel.numerics.report import Report, replace_text
 
-SHAPES = ((1, 512), (1, 6144), (16, 6144), (128, 6144), (4096, 6144), (65536, 512))
+Shape = tuple[int, int]
+
+SHAPES: tuple[Shape, ...] = ((1, 512), (1, 6144), (16, 6144), (128, 6144))
+# Fresh outputs this large come from the system: what a call takes is then its page faults.
+LARGE: tuple[Shape, ...] = ((4096, 6144), (65536, 512))
 DTYPES = ("bfloat16", "float16")
-
-SCHEMA_VERSION = 1
-_SEED = 5309
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; 0, or 1 where our own implementation is left out anywhere."""
-    arguments = sys.argv[1:] if argv is None else argv
-    for_dev, given = _parser_for_dev().parse_known_args(arguments)
-    options = _parser().parse_args(given)
-    operation = OPERATIONS[options.operation]
-    ceilings = of_library(for_dev.ceilings) if for_dev.ceilings else of_torch
-    document = _measure(operation, options.shapes, options.dtypes, ceilings)
-    document["command"] = f"./dev peers {shlex.join(given)}"
-    page = report.markdown(document)
-    print(page, end="")
-    output = options.output or Path(f"build/peers/{operation.name}.json")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(output, json.dumps(json_value(document), indent=1, allow_nan=False) + "\n")
-    replace_text(output.with_suffix(".md"), page)
-    print(f"report: {output}, and beside it {output.with_suffix('.md').name}")
-    left_out = [libraries.OURS in row["left_out"] for row in document["rows"]]
-    return int(any(left_out) or libraries.OURS in document["missing"])
+THREADS = (1, 2)
+_BUDGET_S = 0.2
 
 
-def _measure(
-    operation: Operation,
-    shapes: Sequence[tuple[int, int]],
-    dtypes: Sequence[str],
-    ceilings: Ceilings,
-) -> dict[str, Any]:
-    """Measure all cases and return the report as a document."""
-    rule, begin = Rule(), time.monotonic()
-    loaded, missing = run.load(libraries.LOADERS)
-    cases = [Case(dtype, rows, width) for dtype in dtypes for rows, width in shapes]
-    rows: list[report.Row] = []
-    total = len(cases) * len(operation.forms)
-    groups = run.groups(operation, cases, loaded, ceilings, rule, _SEED)
-    for number, group in enumerate(groups, 1):
-        rows += report.rows(group, libraries.OURS, rule)
-        case = group.case
-        place = f"{case.dtype} {case.rows}x{case.width} {group.form.name}"
-        print(f"[{number}/{total}] {place}, {time.monotonic() - begin:.0f} s", file=sys.stderr)
+def main(argv: Sequence[str], folder: Path = LIBRARIES) -> int:
+    """Run the command line.
+
+    Args:
+        argv: its arguments.
+        folder: of the libraries' files.
+
+    Returns:
+        0 where our own implementation was right in every case, whatever became of the others.
+    """
+    known = operations()
+    options = _parser(known).parse_args(argv)
+    operation = known[options.operation]
+    found = discover(folder)
+    peers = list(found.values())
+    ours = found[OURS].name
+    request = _request(PeerSuite(operation, peers, _sizes(operation, options)), ours, options, argv)
+    probe, absent = find_probe()
+    shown_as = _Pages(operation, ours, {"level": probe.level if probe else None, "absent": absent})
+    command = verify.Command(
+        pages=shown_as,
+        settings={
+            "regimes": [HOT],
+            "threads": list(options.threads),
+            "budget_s": options.budget,
+            "garbage_collector": "off while timing",
+        },
+        make_crew=_crews(peers, ours, probe),
+        exclusive=True,
+    )
+    verify.run(request, command)
+    return int(not shown_as.ours_passed)
+
+
+def _request(
+    suite: PeerSuite, ours: str, options: argparse.Namespace, argv: Sequence[str]
+) -> Request:
+    """Return what the run as a whole is asked for; each contender's differs in name and threads."""
+    return Request(
+        kind="benchmark",
+        suite=suite,
+        device="cpu",
+        mode="eager",
+        implementation=ours,
+        warmup=None,
+        threads=None,
+        revision=None,
+        output=options.output or Path(f"build/peers/{suite.operation}.json"),
+        options=options,
+        arguments=tuple(argv),
+        cases=tuple(options.case),
+        on_failure=KEEP_GOING,
+        program=("./dev", "bench"),
+    )
+
+
+def _sizes(operation: Operation, options: argparse.Namespace) -> dict[str, list[Dimensions]]:
     return {
-        "schema_version": SCHEMA_VERSION,
-        "kind": "peers",
-        "operation": operation.name,
-        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "duration_s": time.monotonic() - begin,
-        "environment": get_platform("cpu").environment(),
-        "versions": {name: library.version for name, library in loaded.items()},
-        "ours": libraries.OURS,
-        "missing": missing,
-        "note": operation.note,
-        "forms": {form.name: form.meaning for form in operation.forms},
-        "rule": {name: getattr(rule, name) for name in rule.__slots__},
-        "rows": rows,
+        form.name: [
+            Dimensions(dtype, *shape)
+            for dtype in options.dtypes
+            for shape in options.shapes or _shapes_of(form)
+        ]
+        for form in operation.forms
+        if form.name in options.forms
     }
 
 
-def _parser_for_dev() -> argparse.ArgumentParser:
-    """Return the parser of what ``./dev`` adds to a person's arguments."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    # Our probe, libxllm_kernel_ceilings.so; without it torch's own copy is the ceiling.
-    parser.add_argument("--ceilings", type=Path)
+def _shapes_of(form: Form) -> tuple[Shape, ...]:
+    return SHAPES + LARGE if form.callers_memory else SHAPES
+
+
+def _crews(peers: Sequence[Peer], ours: str, probe: Probe | None) -> Callable[[Request, int], Crew]:
+    """Return what makes the crew: a process for each library and number of threads, ours twice."""
+
+    def make(request: Request, rank: int) -> Crew:
+        contenders = [
+            Contender(name, threads, role)
+            for name, role in [
+                (ours, BASELINE),
+                (ours, TWIN),
+                *((peer.name, CANDIDATE) for peer in peers if peer.name != ours),
+            ]
+            for threads in request.options.threads
+        ]
+        asked = {c: replace(request, implementation=c.name, threads=c.threads) for c in contenders}
+        leader = Leader(Rule(None, request.options.budget), probe)
+        optional = frozenset(peer.name for peer in peers if peer.name != ours)
+        return Ensemble(asked, Timing((HOT,)), leader, optional, rank)
+
+    return make
+
+
+@dataclass(slots=True)
+class _Pages:
+    """The benchmark's pages, with what is of this comparison alone at their end.
+
+    Attributes:
+        operation: the operator.
+        ours: name of our implementation.
+        ceilings: the probe's level, or why there is none.
+        ours_passed: whether the run is whole and every case of ours passed; known in the end.
+    """
+
+    operation: Operation
+    ours: str
+    ceilings: Mapping[str, Any]
+    ours_passed: bool = field(default=False, init=False)
+
+    def write(self, report: Report) -> None:
+        if report.request.output is None:
+            return
+        document = self._document(report)
+        path = report.request.output.resolve()
+        pages.write_all(document, path)
+        beside = path.with_suffix(".md")
+        text = beside.read_text(encoding="utf-8") + page.markdown(document, self.operation)
+        replace_text(beside, text)
+
+    def terminal(self, report: Report) -> str:
+        document = self._document(report)
+        mine = [row["status"] for row in document["rows"] if row["implementation"] == self.ours]
+        whole = not document["coverage"]["not_run"]
+        self.ours_passed = whole and set(mine) == {"passed"}
+        said = [shown(document), page.terminal(document, self.operation)]
+        return "\n".join([*said, f"  report: {report.request.output}"])
+
+    def _document(self, report: Report) -> dict[str, Any]:
+        report.facts = {"baseline": self.ours, "ceilings": self.ceilings}
+        return report.as_dict()
+
+
+def _parser(known: Mapping[str, Operation]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__, allow_abbrev=False)
+    verbs = parser.add_subparsers(dest="operation", required=True, metavar="OPERATION")
+    for operation in known.values():
+        chosen = verbs.add_parser(operation.name, help=operation.note, allow_abbrev=False)
+        _add_options(chosen, operation)
     return parser
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="./dev peers", description=__doc__)
-    parser.add_argument("operation", choices=OPERATIONS)
-    parser.add_argument(
+def _add_options(parser: argparse.ArgumentParser, operation: Operation) -> None:
+    forms = [form.name for form in operation.forms]
+    add = parser.add_argument
+    add("--forms", nargs="+", choices=forms, default=forms, help="default: all")
+    add(
         "--shapes",
-        type=_shapes,
-        default=SHAPES,
-        metavar="ROWSxWIDTH,...",
-        help="default: %(default)s",
+        type=_shape,
+        nargs="+",
+        metavar="ROWSxWIDTH",
+        help=f"default: {_listed(SHAPES)}; {_listed(LARGE)} too where memory is the caller's",
     )
-    parser.add_argument(
-        "--dtypes", type=_dtypes, default=DTYPES, metavar="NAME,...", help="default: %(default)s"
+    add("--dtypes", nargs="+", choices=DTYPES, default=DTYPES, help="default: both")
+    add(
+        "--threads",
+        type=arguments.positive,
+        nargs="+",
+        default=THREADS,
+        metavar="N",
+        help="inside an operator; each number of them is a contender (default: 1 2)",
     )
-    parser.add_argument(
+    add(
+        "--budget",
+        type=arguments.seconds,
+        default=_BUDGET_S,
+        metavar="SECONDS",
+        help="most time for the samples of a contender and case (default: %(default)g)",
+    )
+    add("--case", nargs="+", default=[], metavar="ID", help="run these cases alone")
+    add(
         "--output",
-        type=Path,
-        metavar="FILE",
-        help="JSON to write, Markdown beside it (default: build/peers/OPERATION.json)",
+        type=_json,
+        metavar="FILE.json",
+        help="report; Markdown and HTML lie beside it (default: build/peers/OPERATION.json)",
     )
-    return parser
 
 
-def _shapes(text: str) -> list[tuple[int, int]]:
-    shapes = []
-    for part in text.split(","):
-        rows, _, width = part.partition("x")
-        if not (rows.isdigit() and width.isdigit() and int(rows) and int(width)):
-            raise argparse.ArgumentTypeError(f"a shape is ROWSxWIDTH as 16x6144, got {part!r}")
-        shapes.append((int(rows), int(width)))
-    return shapes
+def _shape(text: str) -> Shape:
+    rows, _, width = text.partition("x")
+    if not (rows.isdigit() and width.isdigit() and int(rows) and int(width)):
+        raise argparse.ArgumentTypeError(f"a shape is ROWSxWIDTH as 16x6144, got {text!r}")
+    return int(rows), int(width)
 
 
-def _dtypes(text: str) -> list[str]:
-    names = text.split(",")
-    unknown = [name for name in names if name not in DTYPES]
-    if unknown:
-        raise argparse.ArgumentTypeError(
-            f"a dtype is one of {', '.join(DTYPES)}, got {unknown[0]!r}"
-        )
-    return names
+def _json(text: str) -> Path:
+    path = Path(text)
+    if path.suffix != ".json":
+        raise argparse.ArgumentTypeError(f"must end in .json, got {text!r}")
+    return path
+
+
+def _listed(shapes: Sequence[Shape]) -> str:
+    return " ".join(f"{rows}x{width}" for rows, width in shapes)
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,13 +1,17 @@
-"""Whether a call's outputs are right, before anything is timed.
+"""Whether a call's outputs are right: a gross check.
 
-A gross check: it tells a wrong result from a less accurate one, and says how far off each is.
+It tells a wrong result from a less accurate one, and says how far off the outputs are.
 """
 
 from __future__ import annotations
 
-import torch
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from peers.operation import Buffers, Call, PeerError, Tensors
+from peers.rows import EVERY, judged
+
+if TYPE_CHECKING:
+    import torch
 
 # In steps of the dtype at 1. One rounding is off by half of one; several roundings, in another
 # order, by more. What a library gets wrong is off by far more.
@@ -18,36 +22,59 @@ LIMIT_STEPS = 2.0
 _PIECE = 1 << 15
 
 
-def check(call: Call, buffers: Buffers, expected: Tensors) -> float:
-    """Call once and compare with the expected outputs.
+def judge(results: Sequence[torch.Tensor], like: torch.Tensor, expected: Any) -> dict[str, Any]:
+    """Compare a call's outputs with what they must be.
+
+    Args:
+        results: of the call.
+        like: a tensor of the shape and dtype that each must have.
+        expected: each in float64, the rows of a block that repeats.
 
     Returns:
-        The largest relative error, in steps of the dtype at 1.
-
-    Raises:
-        PeerError: for a wrong result.
+        A verdict; ``max_error_steps`` is the largest relative error, in steps of the dtype at 1.
     """
-    buffers.reset()
-    results = call.results(call.run())
-    if len(results) != len(expected):
-        raise PeerError(f"wrong: must give {len(expected)} outputs, gave {len(results)}")
-    errors = [_largest_error(got, want) for got, want in zip(results, expected, strict=True)]
-    if not max(errors) <= LIMIT_STEPS:
-        raise PeerError(
-            f"wrong: a relative error may be {LIMIT_STEPS:g} steps of the dtype, "
-            f"the largest is {max(errors):.3g}"
+    wrong = _structure(results, like, len(expected))
+    if wrong is not None:
+        return {"status": "failed", "reason": f"wrong: {wrong}"}
+    rows = judged(*like.shape)
+    error = max(_largest_error(g, w, rows) for g, w in zip(results, expected, strict=True))
+    every = len(rows) == like.shape[0]
+    verdict: dict[str, Any] = {
+        "status": "passed",
+        "max_error_steps": error,
+        "limit_steps": LIMIT_STEPS,
+        "rows": "all" if every else f"{len(rows)}: the first, the last, every {EVERY}th",
+    }
+    if not error <= LIMIT_STEPS:
+        verdict["status"] = "failed"
+        verdict["reason"] = (
+            f"wrong: a relative error may be {LIMIT_STEPS:g} steps of the dtype, the largest is "
+            f"{error:.3g}"
         )
-    return max(errors)
+    return verdict
 
 
-def _largest_error(got: torch.Tensor, want: torch.Tensor) -> float:
-    if got.shape != want.shape:
-        raise PeerError(f"wrong: shape must be {list(want.shape)}, got {list(got.shape)}")
+def _structure(results: Sequence[torch.Tensor], like: torch.Tensor, count: int) -> str | None:
+    if len(results) != count:
+        return f"must give {count} outputs, gave {len(results)}"
+    for got in results:
+        if got.shape != like.shape:
+            return f"shape must be {list(like.shape)}, got {list(got.shape)}"
+        if got.dtype != like.dtype:
+            return f"dtype must be {like.dtype}, got {got.dtype}"
+    return None
+
+
+def _largest_error(got: torch.Tensor, block: torch.Tensor, rows: Sequence[int]) -> float:
+    import torch
+
     step = torch.finfo(got.dtype).eps
+    count = max(1, _PIECE // got.shape[1])
     largest = 0.0
-    pieces = zip(got.flatten().split(_PIECE), want.flatten().split(_PIECE), strict=True)
-    for result, exact in pieces:
-        error = (result.double() - exact).abs_()
+    for begin in range(0, len(rows), count):
+        some = torch.tensor(rows[begin : begin + count])
+        exact = block[some % block.shape[0]]
+        error = (got[some].double() - exact).abs_()
         # Zero where the exact result is zero is right, anything else there infinitely wrong.
         relative = (error / exact.abs()).where(error != 0, 0.0)
         largest = max(largest, float(relative.nan_to_num_(nan=torch.inf).max()) / step)

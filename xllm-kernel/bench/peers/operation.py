@@ -1,26 +1,41 @@
-"""What the runner knows of an operator: its cases, its buffers, and how each library is called.
+"""What the comparison knows of an operator: its forms, its buffers, what a call must do.
 
-Names no operator and no library; each operator has a file of its own.
+Names no operator and no library; each operator has a file of its own in ``operations``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
+from xllm_kernel.numerics.suite import Work
 
-Tensors = tuple[torch.Tensor, ...]
-
-
-class PeerError(Exception):
-    """Why a library takes no part."""
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One set of inputs, for all contenders.
+class Form:
+    """One calling convention; figures of two forms are never compared.
+
+    Attributes:
+        name: as on the command line and in cases' identifiers.
+        meaning: one sentence.
+        callers_memory: whether results go to memory of the caller's, and no allocator is timed.
+        every_call: whether what calls write must be put back before each of them; False where no
+            call reads it.
+    """
+
+    name: str
+    meaning: str
+    callers_memory: bool = False
+    every_call: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """One set of inputs.
 
     Attributes:
         dtype: a name in ``torch``.
@@ -33,54 +48,25 @@ class Case:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One library's operator, bound to the buffers.
+class Buffers(Protocol):
+    """The memory of a case in one process.
 
     Attributes:
-        run: makes one call.
-        results: returns the outputs, given what ``run`` returned.
+        arguments: of a call, by name: tensors and numbers.
+        work: what a call must at least move and compute.
     """
 
-    run: Callable[[], object]
-    results: Callable[[Any], Tensors]
+    arguments: dict[str, Any]
+    work: Work
 
-
-class Buffers(Protocol):
-    """The memory of a case, shared by all contenders."""
+    def refresh(self, number: int) -> None:
+        """Put other data into the same memory; 0 picks the first ones."""
 
     def reset(self) -> None:
-        """Restore what calls write to: inputs as they were made, outputs full of NaN."""
+        """Put back what calls of the form write to."""
 
-    def expected(self) -> Tensors:
-        """Return what the outputs must be, in float64."""
-
-    def read(self) -> torch.Tensor:
-        """Return, as one dense tensor, the bytes that must be read; as many must be written."""
-
-    def written(self) -> torch.Tensor:
-        """Return dense memory of that size that a copy may write to."""
-
-
-# Takes the library, the case's buffers and the number of threads.
-Binder = Callable[[Any, Any, int], Call]
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One calling convention; figures of two forms are never compared.
-
-    Attributes:
-        name: as shown.
-        meaning: one sentence.
-        mutates: whether a call changes its inputs, so that they are reset before each block.
-        calls: how to call each library that has the form, by the library's name.
-    """
-
-    name: str
-    meaning: str
-    mutates: bool
-    calls: Mapping[str, Binder]
+    def expected(self) -> Sequence[torch.Tensor]:
+        """Return each output in float64: of the rows of a block that repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +76,18 @@ class Operation:
     Attributes:
         name: as on the command line.
         forms: its calling conventions.
-        buffers: makes a case's memory, with values that stay normal however often calls repeat.
-        note: what a reader must know of inputs and resets.
+        buffers: makes the memory of a case in one form, and nothing that the form does not need.
+        note: what a reader must know of the figures.
     """
 
     name: str
     forms: tuple[Form, ...]
-    buffers: Callable[[Case], Buffers]
+    buffers: Callable[[Form, Dimensions], Buffers]
     note: str
 
+    def form(self, name: str) -> Form:
+        """Return a form by its name."""
+        return next(form for form in self.forms if form.name == name)
 
-def returned(value: Any) -> Tensors:
-    """Take the outputs from what a call returned: a tensor or several."""
-    return (value,) if isinstance(value, torch.Tensor) else tuple(value)
 
-
-def standing(*tensors: torch.Tensor) -> Callable[[object], Tensors]:
-    """Take the outputs from the buffers that a call writes to."""
-    return lambda _value: tensors
+Operations = Mapping[str, Operation]
