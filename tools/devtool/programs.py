@@ -41,4 +41,15 @@ def tolerances(*arguments: str) -> int:
     return run(command, env=environment(VENV, PYTHONPATH=str(PACKAGE / "python")))
 
 
-PROGRAMS: dict[str, Callable[..., int]] = {"domains": domains, "tolerances": tolerances}
+def benchmark(*arguments: str) -> int:
+    """Count how often verdicts are right on this machine, of equal code and of slower; --runs N."""
+    program = ROOT / "tools/evidence/benchmark_verdicts.py"
+    paths = f"{PACKAGE / 'python'}:{program.parent}"
+    return run(["python", program, *arguments], env=environment(VENV, PYTHONPATH=paths))
+
+
+PROGRAMS: dict[str, Callable[..., int]] = {
+    "benchmark": benchmark,
+    "domains": domains,
+    "tolerances": tolerances,
+}
