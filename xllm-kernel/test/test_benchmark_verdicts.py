@@ -118,6 +118,23 @@ def test_verdict_of_an_interval_and_a_band(
     assert verdict(Ratio((low + high) / 2, low, high), share_) is expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.4, 0.9, Verdict.AMBIGUOUS),
+        (0.2, 0.49, Verdict.FASTER),
+        (0.01, 0.45, Verdict.FASTER),
+        (1.1, 2.3, Verdict.AMBIGUOUS),
+        (2.1, 40.0, Verdict.SLOWER),
+        (0.01, 40.0, Verdict.AMBIGUOUS),
+    ],
+)
+def test_a_wide_interval_tells_only_where_all_of_it_is_far_away(
+    low: float, high: float, wanted: Verdict
+) -> None:
+    assert verdict(Ratio((low * high) ** 0.5, low, high), band=0.02) is wanted
+
+
 def test_band_of_no_noise_is_the_least_and_both_sides_widen_it() -> None:
     assert band(Ratio(1.0, 1.0, 1.0), 0.004) == 0.004
     assert band(Ratio(1.0, 1.0, 1.02), 0.0) == pytest.approx(band(Ratio(1.0, 1 / 1.02, 1.0), 0.0))

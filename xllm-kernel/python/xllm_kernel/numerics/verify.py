@@ -250,7 +250,7 @@ def _verdict(report: Report) -> tuple[str, int, str | None]:
     """Return status, exit code and reason of a run whose rows are done."""
     bad = [r for r in report.rows if r.status in BAD]
     first = next((r for r in bad if r.status == "error"), bad[0] if bad else None)
-    reason = None if first is None else f"{first.case_id}: {first.stage}: {first.reason}"
+    reason = None if first is None else f"{_place(first)}: {first.stage}: {first.reason}"
     if any(row.crashed for row in bad):
         return "error", EXIT_CRASHED, reason
     deaths = report.processes.deaths
@@ -267,6 +267,11 @@ def _verdict(report: Report) -> tuple[str, int, str | None]:
     if report.coverage()["passed"] == 0:
         return "not_run", EXIT_COULD_NOT_RUN, "no case ran, so nothing was shown"
     return "passed", EXIT_PASSED, None
+
+
+def _place(row: Row) -> str:
+    """Name a row; with its implementation where a run has several."""
+    return ", ".join(name for name in (row.case_id, row.implementation) if name is not None)
 
 
 def _interrupted(report: Report) -> tuple[str, int, str]:

@@ -146,7 +146,8 @@ def terminal(comparison: Comparison) -> str:
         "",
     ]
     if comparison.rows:
-        lines += [*aligned(_cells(comparison.rows), names=3), "", *_notes(comparison.rows)]
+        lines += [*aligned(_cells(comparison.rows), names=3), ""]
+        lines += [*_reasons(comparison.rows), *_notes(comparison.rows)]
     for name, identities in (
         ("OLD", comparison.pairing.only_old),
         ("NEW", comparison.pairing.only_new),
@@ -213,7 +214,7 @@ def _facts(name: str, past: Past) -> list[str]:
 
 def _cells(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
     head = ("case", "implementation", "regime", "threads", "old us", "new us")
-    cells: list[tuple[str, ...]] = [(*head, "ratio [low, high]", "yardstick", "verdict", "why")]
+    cells: list[tuple[str, ...]] = [(*head, "ratio [low, high]", "yardstick", "verdict")]
     for row in rows:
         threads = NOTHING if row.identity.threads is None else str(row.identity.threads)
         moved = NOTHING if row.yardstick is None else number(row.yardstick.ratio)
@@ -229,10 +230,18 @@ def _cells(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
                 interval,
                 moved,
                 row.verdict.value,
-                row.why or NOTHING,
             )
         )
     return cells
+
+
+def _reasons(rows: Sequence[Judged]) -> list[str]:
+    """Return each reason once, with the figures that it holds for."""
+    where: dict[str, list[str]] = {}
+    for row in rows:
+        if row.why:
+            where.setdefault(row.why, []).append(_named(row.identity))
+    return [f"  {why}: {'; '.join(named)}" for why, named in where.items()]
 
 
 def _row(row: Judged) -> Mapping[str, Any]:

@@ -23,7 +23,8 @@ LEAST = 0.008
 _TIMES_NOISE = 2.0
 # Where a slowdown of 10 % would be inside the band, "the same" would say nothing worth knowing.
 _LARGEST_SAME = 0.1
-# An interval from one value to twice that value says that nothing is known, wherever it lies.
+# An interval from one value to twice that value says that nothing is known, unless even its nearer
+# end is further away than that.
 _WIDEST = 2.0
 
 
@@ -53,7 +54,8 @@ def verdict(ratio: Ratio, band: float) -> Verdict:
         ratio: below 1 is faster.
         band: as a share, from the noise floor.
     """
-    if ratio.high <= _WIDEST * ratio.low:
+    far = ratio.high < 1.0 / _WIDEST or ratio.low > _WIDEST
+    if far or ratio.high <= _WIDEST * ratio.low:
         if ratio.high < 1.0 / (1.0 + band):
             return Verdict.FASTER
         if ratio.low > 1.0 + band:
