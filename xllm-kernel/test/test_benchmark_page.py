@@ -116,6 +116,17 @@ def test_hostile_text_makes_no_element(pages: dict[str, str]) -> None:
     assert "&lt;/script&gt;&lt;img src=x" in pages["hostile"]
 
 
+def test_every_implementations_build_is_shown_in_both_pages() -> None:
+    document = documents.single()
+    other = document["receipt"] | {"build": ["library sha256 <5e>"]}
+    document["other_receipts"] = {"cpu.torch.affine": other, "cpu.none.affine": None}
+    for text in (page(document), markdown(document)):
+        assert "cpu.torch.affine: built as" in text
+        assert "library sha256" in text
+        assert "cpu.none.affine" not in text
+    assert "&lt;5e&gt;" in page(document)
+
+
 def test_simulated_figures_are_nowhere_in_the_page(pages: dict[str, str]) -> None:
     samples = documents.simulated()["rows"][0]["simulated_timings"]["regimes"]["graph"]["wall_us"]
     assert not [value for value in samples if str(value) in pages["simulated"]]

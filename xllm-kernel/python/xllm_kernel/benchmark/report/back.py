@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from xllm_kernel.benchmark.report.columns import REGIME_MEANINGS, legend
-from xllm_kernel.benchmark.report.facts import environment, run_facts, worst_error
+from xllm_kernel.benchmark.report.facts import environment, other_builds, run_facts, worst_error
 from xllm_kernel.benchmark.report.figures import PAGE_LINES
 from xllm_kernel.benchmark.report.front import badge, scrolled, section
 from xllm_kernel.benchmark.report.html import Markup, joined, tag
@@ -53,9 +53,23 @@ def receipts(document: Document) -> Markup:
         ),
         tag("h3", "Built as"),
         tag("ul", *built) if built else tag("p", "Nothing of ours was built.", class_="muted"),
+        *_others(document),
         tag("h3", "Candidates passed over"),
         tag("ul", *passed) if passed else tag("p", "None.", class_="muted"),
     )
+
+
+def _others(document: Document) -> list[Markup]:
+    """Return what the other implementations of the run were built as."""
+    builds = other_builds(document)
+    return [
+        part
+        for name, built in builds.items()
+        for part in (
+            tag("h3", f"{name}: built as"),
+            tag("ul", *(tag("li", fact) for fact in built)),
+        )
+    ]
 
 
 def validation(found: Sequence[Line]) -> Markup:

@@ -38,6 +38,15 @@ def environment(document: Document) -> dict[str, str]:
     return {name: _worded(value) for name, value in document["environment"].items()}
 
 
+def other_builds(document: Document) -> dict[str, list[str]]:
+    """Return what each other implementation of a run was built as; none where nothing is known."""
+    receipts = document.get("other_receipts") or {}
+    builds = {
+        name: [*map(str, receipt.get("build", ()))] for name, receipt in receipts.items() if receipt
+    }
+    return {name: built for name, built in builds.items() if built}
+
+
 def worst_error(row: Mapping[str, Any]) -> str | None:
     """Return the largest error of any phase over its limit; None where none is recorded."""
     errors = [

@@ -12,7 +12,7 @@ from xllm_kernel.benchmark.report.columns import (
     legend,
     table,
 )
-from xllm_kernel.benchmark.report.facts import environment, run_facts, worst_error
+from xllm_kernel.benchmark.report.facts import environment, other_builds, run_facts, worst_error
 from xllm_kernel.benchmark.report.lines import Document, Line, lines
 from xllm_kernel.benchmark.report.reasons import dropped, processes, reasons
 from xllm_kernel.benchmark.report.summary import headline, notices, sentences, title
@@ -113,6 +113,8 @@ def _receipt(document: Document) -> list[str]:
         for other in receipt["excluded"]
     ]
     said = ["", "## Built as", "", *(built or ["nothing of ours was built"])]
+    for name, facts in other_builds(document).items():
+        said += ["", f"## {_text(name)}: built as", "", *(f"- {_text(fact)}" for fact in facts)]
     return [*said, "", "## Candidates passed over", "", *(passed or ["none"])]
 
 
