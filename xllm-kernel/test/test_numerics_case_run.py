@@ -149,7 +149,7 @@ def test_case_takes_its_steps_in_order(case: _Case, stage: Any, wanted: list[str
     assert row.metadata["made"] == "by hand"
     assert row.metadata.get("asked") == (None if stage is None else {"to": "timed"})
     timed = {"preparation_s", "validation_s", "warmup_s", "capture_s", "replay_s"}
-    assert set(row.durations) == timed | ({"timing_s"} if stage else set())
+    assert set(row.durations) == timed | ({"timing_s", "examination_s"} if stage else set())
     assert all(seconds >= 0 for seconds in row.durations.values())
 
 
