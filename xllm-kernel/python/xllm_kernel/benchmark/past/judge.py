@@ -43,6 +43,7 @@ _PARTS = 5
 _CHANCE = 2.0
 # Of the values of a normal distribution, the closest half spans so many standard deviations.
 _HALF_SPANS = 1.349
+_NO_YARDSTICK = "nothing that did not change was timed beside it, so the machine may have moved"
 # Numbers of replays that differ by less cost an empty callable the same.
 _ALIKE = 1.05
 # Of a normal distribution, the standard deviation over the median absolute one.
@@ -153,7 +154,9 @@ def _decide(pair: Pair, scale: _Scale, yardstick: Yardstick | None) -> tuple[Ver
     moved = 0.0 if yardstick is None else math.log(yardstick.ratio)
     unstable = _unstable(pair)
     if scale.slower(moved):
-        return (Verdict.AMBIGUOUS, unstable) if unstable else (Verdict.SLOWER, "")
+        if unstable or yardstick is None:
+            return Verdict.AMBIGUOUS, unstable or _NO_YARDSTICK
+        return Verdict.SLOWER, ""
     if scale.slower(0.0):
         why = f"the machine moved too: {_told(yardstick)}"
         return Verdict.AMBIGUOUS, unstable or why
