@@ -20,7 +20,7 @@ from typing import Any
 import slowed
 
 from xllm_kernel.benchmark import report as pages
-from xllm_kernel.benchmark.ceilings.probe import CeilingsAbsentError, Probe
+from xllm_kernel.benchmark.command import find_probe
 from xllm_kernel.benchmark.ensemble import Ensemble
 from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
 from xllm_kernel.benchmark.past import compare
@@ -42,11 +42,13 @@ _RIGHT = {slowed.SAME: "SAME", slowed.TENTH: "SLOWER"}
 _SLOWED_BUILD = "0.3"
 
 
+_FACTS = {"baseline": None, "ceilings": {"level": None, "absent": "not shown"}}
+
+
 class _Quiet:
     """Writes the report and shows nothing."""
 
     def write(self, report: Report) -> None:
-        report.facts = {"baseline": None, "ceilings": {"level": None, "absent": "not shown"}}
         assert report.request.output is not None
         pages.write_all(report.as_dict(), report.request.output)
 
@@ -150,18 +152,13 @@ def _run(
             Contender(name, threads, role): replace(asked, implementation=name)
             for name, role in contenders
         }
-        return Ensemble(requests, Timing((HOT,)), Leader(Rule(None, budget_s), _probe()), rank=rank)
+        return Ensemble(
+            requests, Timing((HOT,)), Leader(Rule(None, budget_s), find_probe()[0]), rank=rank
+        )
 
-    verify.run(request, verify.Command(_Quiet(), {}, make))
+    verify.run(request, verify.Command(_Quiet(), {}, make, facts=_FACTS))
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
-
-
-def _probe() -> Probe | None:
-    try:
-        return Probe.load()
-    except CeilingsAbsentError:
-        return None
 
 
 def _short(found: dict[str, Counter[str]]) -> str:

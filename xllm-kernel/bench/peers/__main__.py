@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from peers import page
 from peers.operation import Dimensions, Form, Operation
@@ -57,8 +56,8 @@ def main(argv: Sequence[str], folder: Path = LIBRARIES) -> int:
     peers = list(found.values())
     ours = found[OURS].name
     request = _request(PeerSuite(operation, peers, _sizes(operation, options)), ours, options, argv)
-    probe, absent = find_probe()
-    shown_as = _Pages(operation, ours, {"level": probe.level if probe else None, "absent": absent})
+    probe, ceilings = find_probe()
+    shown_as = _Pages(operation, ours)
     command = verify.Command(
         pages=shown_as,
         settings={
@@ -69,6 +68,7 @@ def main(argv: Sequence[str], folder: Path = LIBRARIES) -> int:
         },
         make_crew=_crews(peers, ours, probe),
         exclusive=True,
+        facts={"baseline": ours, "ceilings": ceilings},
     )
     verify.run(request, command)
     return int(not shown_as.ours_passed)
@@ -140,19 +140,17 @@ class _Pages:
     Attributes:
         operation: the operator.
         ours: name of our implementation.
-        ceilings: the probe's level, or why there is none.
         ours_passed: whether the run is whole and every case of ours passed; known in the end.
     """
 
     operation: Operation
     ours: str
-    ceilings: Mapping[str, Any]
     ours_passed: bool = field(default=False, init=False)
 
     def write(self, report: Report) -> None:
         if report.request.output is None:
             return
-        document = self._document(report)
+        document = report.as_dict()
         path = report.request.output.resolve()
         pages.write_all(document, path)
         beside = path.with_suffix(".md")
@@ -160,16 +158,12 @@ class _Pages:
         replace_text(beside, text)
 
     def terminal(self, report: Report) -> str:
-        document = self._document(report)
+        document = report.as_dict()
         mine = [row["status"] for row in document["rows"] if row["implementation"] == self.ours]
         whole = not document["coverage"]["not_run"]
         self.ours_passed = whole and set(mine) == {"passed"}
         said = [shown(document), page.terminal(document, self.operation)]
         return "\n".join([*said, f"  report: {report.request.output}"])
-
-    def _document(self, report: Report) -> dict[str, Any]:
-        report.facts = {"baseline": self.ours, "ceilings": self.ceilings}
-        return report.as_dict()
 
 
 def _parser(known: Mapping[str, Operation]) -> argparse.ArgumentParser:

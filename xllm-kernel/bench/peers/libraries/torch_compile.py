@@ -54,13 +54,7 @@ def _add_norm(compiler: Any, a: Mapping[str, Any]) -> Call:
 
 def _add_norm_in_place(compiler: Any, a: Mapping[str, Any]) -> Call:
     add, norm = (_compiled(compiler, part) for part in fused_add_rms_norm.composed_in_place())
-    x, residual, weight, eps = a["input"], a["residual"], a["weight"], a["eps"]
-
-    def run() -> None:
-        add(x, residual)
-        norm(x, residual, weight, eps)
-
-    return Call(run, standing(x, residual))
+    return fused_add_rms_norm.in_place(add, norm, a)
 
 
 PEER = Peer(

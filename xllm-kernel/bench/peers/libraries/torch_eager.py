@@ -33,14 +33,7 @@ def _add_norm(_functional: Any, a: Mapping[str, Any]) -> Call:
 
 
 def _add_norm_in_place(_functional: Any, a: Mapping[str, Any]) -> Call:
-    add, norm = fused_add_rms_norm.composed_in_place()
-    x, residual, weight, eps = a["input"], a["residual"], a["weight"], a["eps"]
-
-    def run() -> None:
-        add(x, residual)
-        norm(x, residual, weight, eps)
-
-    return Call(run, standing(x, residual))
+    return fused_add_rms_norm.in_place(*fused_add_rms_norm.composed_in_place(), a)
 
 
 PEER = Peer(

@@ -5,10 +5,11 @@ How each library is called, its own file says; what torch composes is here, eage
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from peers.operation import Dimensions, Form, Operation
+from peers.peer import Call, standing
 from peers.rows import Repeated, weight
 from xllm_kernel.numerics.rms_norm_case import fresh_bytes, norm_work
 
@@ -94,6 +95,19 @@ def composed_in_place() -> tuple[Callable[..., None], Callable[..., None]]:
         x.copy_(rms_norm(residual, weight.shape, weight, eps))
 
     return add, norm
+
+
+def in_place(
+    add: Callable[..., None], norm: Callable[..., None], arguments: Mapping[str, Any]
+) -> Call:
+    """Return the call that makes the sum and then the norm, both in place."""
+    x, residual, weight, eps = (arguments[n] for n in ("input", "residual", "weight", "eps"))
+
+    def run() -> None:
+        add(x, residual)
+        norm(x, residual, weight, eps)
+
+    return Call(run, standing(x, residual))
 
 
 OPERATION = Operation(

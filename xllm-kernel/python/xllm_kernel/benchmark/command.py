@@ -70,17 +70,14 @@ class Run:
 
     def carry_out(self, request: Request, folder: Path | None = None) -> int:
         """Time all cases and leave the report, in the folder of past runs too if there is one."""
-        probe, absent = find_probe()
-        facts = {
-            "baseline": self.baseline,
-            "ceilings": {"level": None if probe is None else probe.level, "absent": absent},
-        }
-        shown_as = _Pages(facts)
+        probe, ceilings = find_probe()
+        shown_as = _Pages()
         command = verify.Command(
             pages=shown_as,
             settings=self._settings(request),
             make_crew=lambda asked, rank: self._crew(asked, rank, probe),
             exclusive=True,
+            facts={"baseline": self.baseline, "ceilings": ceilings},
         )
         code = verify.run(request, command)
         if folder is None or not shown_as.last:
@@ -127,20 +124,16 @@ class _Pages:
     """A benchmark's files and table, all made of the report's document.
 
     Attributes:
-        facts: what the report says of the run as a whole.
         last: the document that was shown in the end; empty before.
     """
 
-    facts: Mapping[str, Any]
     last: Mapping[str, Any] = field(default_factory=dict, init=False)
 
     def write(self, report: Report) -> None:
-        report.facts = self.facts
         if report.request.output is not None:
-            pages.write_all(report.as_dict(), report.request.output.resolve())
+            pages.write_all(report.as_dict(), report.request.output)
 
     def terminal(self, report: Report) -> str:
-        report.facts = self.facts
         self.last = report.as_dict()
         where = [] if report.request.output is None else [f"  report: {report.request.output}"]
         return "\n".join([shown(self.last), *where])
@@ -152,12 +145,13 @@ def shown(document: Mapping[str, Any]) -> str:
     return pages.terminal(document, width, color=sys.stdout.isatty())
 
 
-def find_probe() -> tuple[Probe | None, str | None]:
-    """Return the ceilings' probe, or why there is none."""
+def find_probe() -> tuple[Probe | None, dict[str, str | None]]:
+    """Return the ceilings' probe, and what a report says of it: its level, or why it is absent."""
     try:
-        return Probe.load(), None
+        probe = Probe.load()
     except CeilingsAbsentError as error:
-        return None, str(error)
+        return None, {"level": None, "absent": str(error)}
+    return probe, {"level": probe.level, "absent": None}
 
 
 def _check_store(folder: Path) -> None:

@@ -136,8 +136,7 @@ class Ensemble:
 
     def run(self, numbers: Sequence[int]) -> bool:
         """Time cases one by one; numbers are of the report's rows, all rows of a case together."""
-        count = len([party for party in self._parties if party.place is not None])
-        for case in sorted({number // count for number in numbers}):
+        for case in sorted({number // self._rows_a_case for number in numbers}):
             self._time(case)
             if any(party.after is Next.STOP for party in self._parties):
                 return False
@@ -152,6 +151,10 @@ class Ensemble:
         """End every process at once."""
         for party in self._parties:
             party.crew.kill()
+
+    @property
+    def _rows_a_case(self) -> int:
+        return sum(party.place is not None for party in self._parties)
 
     def _planner(self, party: _Party) -> Sink:
         """Return the sink of one crew: facts are kept, rows renumbered, a twin's left out."""
@@ -177,8 +180,7 @@ class Ensemble:
         """Return an event with its row's number in the report; without rows, the case's first."""
         if event.get("row") is None:
             return event
-        count = len([p for p in self._parties if p.place is not None])
-        return {**event, "row": event["row"] * count + (party.place or 0)}
+        return {**event, "row": event["row"] * self._rows_a_case + (party.place or 0)}
 
     def _tell_missing(self, contender: Contender, end: RunEndedError) -> None:
         missing = {"name": contender.name, "threads": contender.threads, "reason": end.reason}

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -58,12 +58,14 @@ class Command:
         settings: what to record of the command's options.
         make_crew: makes who does the rows.
         exclusive: whether each of several ranks must have a device for itself.
+        facts: what the report says of the run as a whole, beside what all reports do.
     """
 
     pages: Pages
     settings: Mapping[str, Any]
     make_crew: MakeCrew = make_crew
     exclusive: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def run(request: Request, command: Command) -> int:
@@ -87,7 +89,9 @@ def run(request: Request, command: Command) -> int:
     with _terminated_as_interrupted():
         if place is not None and place.rank > 0:
             return shards.follow(place, command.make_crew(request, place.local_rank))
-        keeper = _Keeper(Report(request, dict(command.settings)), command.pages)
+        keeper = _Keeper(
+            Report(request, dict(command.settings), facts=command.facts), command.pages
+        )
         if place is not None:
             keeper.report.ranks = place.count
         return _owned(keeper, place, command)
