@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from xllm_kernel import artifacts
+from xllm_kernel.after_import import after_import
 
 MARKER = "xllm_kernel._build.fastcall"
 NATIVE = "xllm_kernel._build.fastcall_native"
@@ -113,10 +114,18 @@ def _load(manifest: dict[str, Any], directory: Path) -> ModuleType:
 
 
 def _let_tracers_see(overload: Any, builtin: Callable[..., Any]) -> None:
-    """Tell the framework's compiler to trace the operator where it meets the builtin."""
-    import torch._dynamo
+    """Tell the framework's compiler to trace the operator where it meets the builtin.
+
+    Importing the compiler takes longer than all else that a process of eager calls does, so it is
+    told when somebody else imports it.
+    """
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         return overload(*args, **kwargs)
 
-    torch._dynamo.substitute_in_graph(builtin, skip_signature_check=True)(traced)
+    def tell() -> None:
+        import torch._dynamo
+
+        torch._dynamo.substitute_in_graph(builtin, skip_signature_check=True)(traced)
+
+    after_import("torch._dynamo", tell)
