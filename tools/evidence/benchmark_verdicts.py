@@ -22,7 +22,7 @@ import slowed
 from xllm_kernel.benchmark import report as pages
 from xllm_kernel.benchmark.command import find_probe
 from xllm_kernel.benchmark.ensemble import Ensemble
-from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, Contender, Leader
 from xllm_kernel.benchmark.past import compare
 from xllm_kernel.benchmark.statistics.plateau import Rule
 from xllm_kernel.benchmark.timing import Timing
@@ -35,9 +35,8 @@ from xllm_kernel.numerics.report import Report, replace_text
 WANTED = 95
 """Of a hundred verdicts, at least so many must be right."""
 
-# Each run takes both candidates through all cases.
-_ROLES = ((slowed.SAME, CANDIDATE), (slowed.TENTH, CANDIDATE))
-_PARTNERS = ((slowed.SAME, BASELINE), (slowed.SAME, TWIN))
+# Each run takes both candidates and the baseline through all cases.
+_ROLES = ((slowed.SAME, CANDIDATE), (slowed.TENTH, CANDIDATE), (slowed.SAME, BASELINE))
 _RIGHT = {slowed.SAME: "SAME", slowed.TENTH: "SLOWER"}
 _SLOWED_BUILD = "0.3"
 
@@ -88,7 +87,7 @@ def _verdicts(runs: int, budget_s: float, folder: Path) -> dict[str, Counter[str
     found: dict[str, Counter[str]] = {}
     for number in range(runs):
         path = folder / "run.json"
-        document = _run(path, [*_ROLES, *_PARTNERS], budget_s)
+        document = _run(path, _ROLES, budget_s)
         for row in document["rows"]:
             case = f"{row['case_id']} {row['implementation']}"
             found.setdefault(case, Counter())[_verdict(row)] += 1
@@ -149,8 +148,9 @@ def _run(
 
     def make(asked: Request, rank: int) -> Crew:
         requests = {
-            Contender(name, threads, role): replace(asked, implementation=name)
+            one: replace(asked, implementation=name)
             for name, role in contenders
+            for one in Contender(name, threads, role).twice
         }
         return Ensemble(
             requests, Timing((HOT,)), Leader(Rule(None, budget_s), find_probe()[0]), rank=rank

@@ -44,7 +44,7 @@ def test_two_implementations_share_the_rounds_of_a_case(tmp_path: Path) -> None:
     found = _hot(rows[0])["against"]
     assert (found["baseline"], _hot(rows[1])["against"]) == (OTHER, None)
     assert found["ratio"]["low"] <= found["ratio"]["middle"] <= found["ratio"]["high"]
-    assert found["noise_floor"] == _hot(rows[1])["noise_floor"]
+    assert found["noise_floor"].keys() == _hot(rows[1])["noise_floor"].keys()
     assert done.report["baseline"] == OTHER
     assert list(done.report["other_receipts"]) == [OTHER]
 
@@ -107,19 +107,32 @@ def test_a_baseline_that_is_wrong_leaves_earlier_cases_their_ratios(tmp_path: Pa
 
 def test_a_second_process_of_the_baseline_that_dies_is_no_success(tmp_path: Path) -> None:
     options = ("--baseline", PLAIN, "--iterations", "3", "--repeats", "6")
-    done = _run(tmp_path, "third@12", options=options)
+    done = _run(tmp_path, "fourth@12", options=options)
     assert (done.code, done.report["status"]) == (4, "error")
-    assert "beside mortal/third@12, its process was killed by SIGKILL" in done.report["reason"]
+    assert "beside mortal/fourth@12, its process was killed by SIGKILL" in done.report["reason"]
     (row,) = done.report["rows"]
     assert row["status"] == "passed"
     assert _hot(row)["against"] is None
+
+
+@pytest.mark.parametrize("options", [(), AGAINST[:2]], ids=["alone", "beside a baseline"])
+def test_an_implementation_whose_second_process_dies_has_no_figures(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    done = _run(tmp_path, "second@12", "honest", options=(*options, *AGAINST[2:]))
+    assert done.code == 4
+    row, honest = (_rows(done)[deed, PLAIN] for deed in ("second@12", "honest"))
+    assert (row["status"], row["timings"]) == ("error", None)
+    assert row["reason"].startswith("in a second process: ")
+    assert "SIGKILL" in row["reason"]
+    assert honest["status"] == "passed"
 
 
 def test_every_process_of_a_run_ends_with_it(tmp_path: Path) -> None:
     done = _run(tmp_path, "whoami")
     numbers = {int(line.split()[2]) for line in done.err.splitlines() if line.startswith("I am")}
     assert done.code == 0
-    assert len(numbers) == 3  # the implementation, the baseline, and the baseline once more
+    assert len(numbers) == 4  # the implementation and the baseline, both twice
     assert not [n for n in numbers if Path(f"/proc/{n}").exists()]
     assert done.report["processes"]["deaths"] == []
 

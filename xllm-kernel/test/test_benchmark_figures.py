@@ -43,7 +43,8 @@ def test_figures_have_the_samples_that_count_and_say_what_does_not() -> None:
 def test_a_tenth_more_time_is_slower_and_a_tenth_less_faster() -> None:
     base, twin = _taken(_noisy(100.0, 1)), _taken(_noisy(100.0, 2))
     for level, wanted in ((110.0, "SLOWER"), (90.0, "FASTER"), (100.0, "SAME")):
-        found = figures.against(_taken(_noisy(level, 3)), base, twin, "b", 2)
+        own = [_taken(_noisy(level, seed)) for seed in (3, 4)]
+        found = figures.against(own, [base, twin], "b", 2)
         assert found is not None
         assert found["verdict"] == wanted
         assert found["ratio"]["low"] < level / 100 < found["ratio"]["high"]
@@ -56,18 +57,19 @@ def test_a_step_half_way_that_everybody_takes_flips_no_verdict() -> None:
 
     base, twin = _taken(_noisy(100.0, 1, step)), _taken(_noisy(100.0, 2, step))
     for level, wanted in ((105.0, "SLOWER"), (95.0, "FASTER"), (100.0, "SAME")):
-        found = figures.against(_taken(_noisy(level, 3, step)), base, twin, "b", None)
+        own = [_taken(_noisy(level, seed, step)) for seed in (3, 4)]
+        found = figures.against(own, [base, twin], "b", None)
         assert found is not None
         assert found["verdict"] == wanted
 
 
-def test_only_rounds_that_are_calm_for_all_three_make_a_ratio() -> None:
+def test_only_rounds_that_are_calm_for_all_make_a_ratio() -> None:
     calm = [100.0] * 20
     spoiled = [100.0] * 10 + [900.0] * 10
     why = dict.fromkeys(range(10, 20), "others ran")
-    for broken in range(3):
-        three = [_taken(spoiled, why) if n == broken else _taken(calm) for n in range(3)]
-        found = figures.against(*three, "b", None)
+    for broken in range(4):
+        four = [_taken(spoiled, why) if n == broken else _taken(calm) for n in range(4)]
+        found = figures.against(four[:2], four[2:], "b", None)
         assert found is not None
         assert found["ratio"]["middle"] == 1.0
 
@@ -75,11 +77,12 @@ def test_only_rounds_that_are_calm_for_all_three_make_a_ratio() -> None:
 def test_too_few_rounds_in_common_give_no_ratio() -> None:
     first = _taken([1.0] * 12, dict.fromkeys(range(7), "x"))
     second = _taken([1.0] * 12, dict.fromkeys(range(5, 12), "x"))
-    assert figures.against(first, second, first, "b", None) is None
+    assert figures.against([first], [second, first], "b", None) is None
     assert figures.floor(first, second) is None
+    assert figures.quickest([first, second]) == 0
 
 
-def test_a_run_without_baseline_has_the_noise_of_its_halves() -> None:
+def test_a_single_process_has_the_noise_of_its_halves() -> None:
     found = figures.halves(_taken([1.0, 1.1] * 10))
     assert found is not None
     assert found["middle"] == pytest.approx(1.1)

@@ -10,7 +10,7 @@ import pytest
 
 from xllm_kernel.benchmark import leading
 from xllm_kernel.benchmark.ceilings.probe import MOST_THREADS, Pass
-from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.leading import BASELINE, Contender, Leader
 from xllm_kernel.benchmark.statistics import machine
 from xllm_kernel.benchmark.statistics.disturbance import OTHERS, WAITED, Progress, Reading
 from xllm_kernel.benchmark.statistics.plateau import Rule
@@ -58,6 +58,7 @@ def _led(
     work: dict[str, int] | None = WORK,
     gone: Callable[[Contender, int], bool] = lambda contender, number: False,
     dropped: Mapping[Contender, str] = {},
+    noise: float = 0.001,
 ) -> dict[Contender, dict[str, Any]]:
     about = {"regime": regime, "work": work, "iterations": 1, "calls_a_replay": 1}
     told = {key: {**about, "reset_before": None} for key in times}
@@ -68,7 +69,7 @@ def _led(
         while True:
             counts[key] += 1
             event: dict[str, Any] | None = {
-                "columns": {"wall_us": times[key] * rng.lognormvariate(0, 0.001)},
+                "columns": {"wall_us": times[key] * rng.lognormvariate(0, noise)},
                 "empty": {"wall_us": 0.01},
                 "dropped": dropped.get(key),
                 "cpu_s": 0.0,
@@ -81,32 +82,85 @@ def _led(
 def test_a_candidate_is_compared_with_the_baseline_of_as_many_threads(clock: _Clock) -> None:
     times = {}
     for threads, slower in ((1, 1.2), (2, 0.8)):
-        times[Contender("theirs", threads, CANDIDATE)] = 10.0 * slower
-        times[Contender("ours", threads, BASELINE)] = 10.0
-        times[Contender("ours", threads, TWIN)] = 10.0
+        times |= dict.fromkeys(Contender("theirs", threads).twice, 10.0 * slower)
+        times |= dict.fromkeys(Contender("ours", threads, BASELINE).twice, 10.0)
     found = _led(Leader(Rule(repeats=20)), times)
+    assert not [contender for contender in found if contender.second]
     for threads, verdict, ratio in ((1, "SLOWER", 1.2), (2, "FASTER", 0.8)):
         against = found[Contender("theirs", threads)]["against"]
         assert (against["verdict"], against["threads"]) == (verdict, threads)
         assert against["ratio"]["middle"] == pytest.approx(ratio, rel=1e-2)
-        own = found[Contender("ours", threads, BASELINE)]
-        assert (own["against"], own["noise_floor"]) == (None, against["noise_floor"])
+        mine, own = found[Contender("theirs", threads)], found[Contender("ours", threads, BASELINE)]
+        assert own["against"] is None
+        assert against["noise_floor"] in (mine["noise_floor"], own["noise_floor"])
 
 
-@pytest.mark.parametrize("role", [BASELINE, TWIN])
+@pytest.mark.parametrize("slow", [0, 1, 2, 3])
+@pytest.mark.parametrize(("level", "verdict"), [(10.0, "SAME"), (11.0, "SLOWER"), (9.1, "FASTER")])
+def test_one_process_that_is_slow_by_itself_flips_no_verdict(
+    clock: _Clock, slow: int, level: float, verdict: str
+) -> None:
+    me, other = Contender("theirs", 1), Contender("ours", 1, BASELINE)
+    times = dict.fromkeys(me.twice, level) | dict.fromkeys(other.twice, 10.0)
+    times[[*times][slow]] *= 1.15
+    found = _led(Leader(Rule(repeats=40)), times)
+    assert found[me]["against"]["verdict"] == verdict
+    assert found[me]["wall_us"]["median"] == pytest.approx(level, rel=1e-2)
+    assert found[other]["wall_us"]["median"] == pytest.approx(10.0, rel=1e-2)
+
+
+def test_noise_is_what_two_processes_of_the_same_code_differ_by(clock: _Clock) -> None:
+    first, second = Contender("mine", 1).twice
+    found = _led(Leader(Rule(repeats=20)), {first: 10.0, second: 10.5})
+    assert found[first]["noise_floor"]["middle"] == pytest.approx(1.05, rel=1e-2)
+    assert found[first]["against"] is None
+
+
+def test_figures_are_of_one_process_alone(clock: _Clock) -> None:
+    """The quicker one's samples, rounds and replays, and why some of its samples do not count."""
+    first, second = Contender("mine", 1).twice
+    found = _led(Leader(Rule(repeats=20)), {first: 10.5, second: 10.0}, dropped={second: WAITED})
+    assert found[first]["wall_us"]["median"] == pytest.approx(10.0, rel=1e-2)
+    assert found[first]["unstable"] == [WAITED]
+
+
+def test_a_second_process_that_is_gone_leaves_the_first_its_figures(clock: _Clock) -> None:
+    first, second = Contender("mine", 1).twice
+    found = _led(
+        Leader(Rule(repeats=20)), {first: 10.0, second: 5.0}, gone=lambda key, n: key.second
+    )
+    assert found[first]["wall_us"]["median"] == pytest.approx(10.0, rel=1e-2)
+    assert found[first]["noise_floor"]["middle"] == pytest.approx(1.0, rel=1e-2)
+
+
+def test_both_processes_share_a_budget(clock: _Clock) -> None:
+    """A round takes 0.05 s of the clock, whoever gives samples in it."""
+    one, other = Contender("mine", 1), Contender("theirs", 1)
+    rule = Rule(budget_s=1.0, fewest=1)
+    alone, twice, two = (
+        _led(Leader(rule), dict.fromkeys(who, 10.0), noise=0.3)[one]
+        for who in ([one], one.twice, [*one.twice, *other.twice])
+    )
+    assert {found["stopped"] for found in (alone, twice, two)} == {"budget"}
+    assert abs(alone["repeats"] - twice["repeats"]) <= 1  # what is due at a window's end
+    assert two["repeats"] > 1.5 * alone["repeats"]
+
+
+@pytest.mark.parametrize("second", [False, True])
 def test_what_disturbed_the_baseline_makes_what_is_compared_with_it_unstable(
-    clock: _Clock, role: str
+    clock: _Clock, second: bool
 ) -> None:
     me, other = Contender("theirs", 1), Contender("theirs", 2)
     times = {me: 12.0, other: 12.0}
     for threads in (1, 2):
-        times |= {Contender("ours", threads, one): 10.0 for one in (BASELINE, TWIN)}
-    found = _led(Leader(Rule(repeats=20)), times, dropped={Contender("ours", 1, role): WAITED})
+        times |= dict.fromkeys(Contender("ours", threads, BASELINE).twice, 10.0)
+    disturbed = Contender("ours", 1, BASELINE, second)
+    found = _led(Leader(Rule(repeats=20)), times, dropped={disturbed: WAITED})
     assert found[me]["unstable"] == [f"the baseline: {WAITED}"]
     assert found[other]["unstable"] == []
 
 
-def test_without_a_baseline_the_noise_is_that_of_the_halves(clock: _Clock) -> None:
+def test_of_a_single_process_the_noise_is_that_of_the_halves(clock: _Clock) -> None:
     me = Contender("mine", None)
     found = _led(Leader(Rule(repeats=20)), {me: 10.0})[me]
     assert found["against"] is None

@@ -218,6 +218,9 @@ def test_own_noise_of_a_report_widens_its_rows() -> None:
     assert _compare(_run(1), _run(2, slow)).exit_code == REGRESSION
     assert _compare(_run(1, **wide), _run(2, slow)).exit_code == AMBIGUOUS
     assert _compare(_run(1), _run(2, slow, **wide)).exit_code == AMBIGUOUS
+    # Of two processes one was slow by itself; the figure is the other's.
+    assert _compare(_run(1, **wide), _run(2)).exit_code == NO_REGRESSION
+    assert _compare(_run(1, **wide), _run(2, **wide)).exit_code == AMBIGUOUS
     unknown = {"noise_floor": {"middle": 1.0, "low": 0, "high": "inf"}}
     assert _compare(_run(1), _run(2, slow, **unknown)).exit_code == AMBIGUOUS
 

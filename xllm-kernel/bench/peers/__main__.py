@@ -17,7 +17,7 @@ from xllm_kernel.benchmark import report as pages
 from xllm_kernel.benchmark.ceilings.probe import Probe
 from xllm_kernel.benchmark.command import find_probe, shown
 from xllm_kernel.benchmark.ensemble import Ensemble
-from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.leading import BASELINE, Contender, Leader
 from xllm_kernel.benchmark.statistics.plateau import Rule
 from xllm_kernel.benchmark.timing import Timing
 from xllm_kernel.benchmark.units import HOT
@@ -117,12 +117,14 @@ def _crews(peers: Sequence[Peer], ours: str, probe: Probe | None) -> Callable[[R
 
     def make(request: Request, rank: int) -> Crew:
         contenders = [
-            Contender(name, threads, role)
-            for name, role in [
-                (ours, BASELINE),
-                (ours, TWIN),
-                *((peer.name, CANDIDATE) for peer in peers if peer.name != ours),
-            ]
+            one
+            for threads in request.options.threads
+            for one in Contender(ours, threads, BASELINE).twice
+        ]
+        contenders += [
+            Contender(peer.name, threads)
+            for peer in peers
+            if peer.name != ours
             for threads in request.options.threads
         ]
         asked = {c: replace(request, implementation=c.name, threads=c.threads) for c in contenders}

@@ -72,12 +72,12 @@ def _hang() -> None:
     signal.pause()
 
 
-def _kill_the_third() -> None:
-    """End this process if two siblings were started before it."""
+def _kill_one_of_many(before: int) -> None:
+    """End this process if so many siblings were started before it."""
     parent = os.getppid()
     children = Path(f"/proc/{parent}/task/{parent}/children").read_text()
     started = sorted(map(int, children.split()))
-    if started.index(os.getpid()) == 2:
+    if started.index(os.getpid()) == before:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -89,7 +89,8 @@ DEEDS: dict[str, Callable[[], object]] = {
     "segv": _segv,
     "abort": os.abort,
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
-    "third": _kill_the_third,
+    "second": lambda: _kill_one_of_many(1),
+    "fourth": lambda: _kill_one_of_many(3),
     "term": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "exit0": lambda: os._exit(0),
     "exit7": lambda: os._exit(7),

@@ -14,7 +14,7 @@ from typing import Any
 from xllm_kernel.benchmark import report as pages
 from xllm_kernel.benchmark.ceilings.probe import CeilingsAbsentError, Probe
 from xllm_kernel.benchmark.ensemble import Alone, Ensemble
-from xllm_kernel.benchmark.leading import BASELINE, TWIN, Contender, Leader
+from xllm_kernel.benchmark.leading import BASELINE, Contender, Leader
 from xllm_kernel.benchmark.past import store
 from xllm_kernel.benchmark.past.documents import DocumentError
 from xllm_kernel.benchmark.statistics.plateau import Rule
@@ -56,10 +56,10 @@ class Run:
 
     Attributes:
         regimes: their names.
-        baseline: implementation that takes part in turns, twice; None for none.
+        baseline: implementation that takes part in turns; None for none.
         iterations: replays a sample, exactly, or None.
         repeats: samples, exactly, or None.
-        budget_s: seconds of sampling for each contender, case and regime.
+        budget_s: seconds of sampling for each implementation, case and regime.
     """
 
     regimes: tuple[str, ...]
@@ -91,19 +91,17 @@ class Run:
 
     def _crew(self, request: Request, rank: int, probe: Probe | None) -> Crew:
         stage = Timing(self.regimes, self.iterations)
-        contenders = [Contender(request.implementation, request.threads)]
         leader = Leader(Rule(self.repeats, self.budget_s), probe)
         if self.baseline is None and not can_isolate():
             return Alone(request, stage, leader, rank)
-        if self.baseline is not None:
-            contenders += [
-                Contender(self.baseline, request.threads, role) for role in (BASELINE, TWIN)
-            ]
         if not can_isolate():
             raise ConfigurationError(
                 "--baseline: each implementation needs a process of its own, and this one has "
                 "loaded PyTorch already; run python -m xllm_kernel.benchmark"
             )
+        contenders = [*Contender(request.implementation, request.threads).twice]
+        if self.baseline is not None:
+            contenders += Contender(self.baseline, request.threads, BASELINE).twice
         asked = {c: replace(request, implementation=c.name) for c in contenders}
         return Ensemble(asked, stage, leader, rank=rank)
 

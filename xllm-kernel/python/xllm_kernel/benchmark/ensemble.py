@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from xllm_kernel.benchmark.leading import BASELINE, CANDIDATE, Contender, Leader
+from xllm_kernel.benchmark.leading import CANDIDATE, Contender, Leader
 from xllm_kernel.benchmark.timing import Timing
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes.child import Child
@@ -73,13 +73,13 @@ class _Party:
     course: Course | None = None
     question: Event | None = None
     timings: dict[str, Any] = field(default_factory=dict)
-    status: str | None = None
+    results: Mapping[str, Any] | None = None  # of its row, once that is over
     after: Next = Next.GO_ON
     recovers: bool = True
 
 
 class Ensemble:
-    """Times several implementations in turns, each in a process of its own."""
+    """Times implementations in turns, each in processes of its own, of which the first has rows."""
 
     isolated = True
 
@@ -122,12 +122,14 @@ class Ensemble:
             except RunEndedError as end:
                 if party.contender.name not in self._optional:
                     raise
-                self._tell_missing(party.contender, end)
+                if not party.contender.second:
+                    self._tell_missing(party.contender, end)
             else:
                 here.append(party)
         if not here:
             raise RunEndedError("error", EXIT_COULD_NOT_RUN, "no contender can take part")
-        self._parties = here
+        firsts = {party.contender for party in here}
+        self._parties = [party for party in here if party.contender.twice[0] in firsts]
         rivals = {p.contender.name for p in here if p.contender.role == CANDIDATE}
         with_rows = [party for party in here if _has_rows(party.contender, rivals)]
         for place, party in enumerate(with_rows):
@@ -157,7 +159,7 @@ class Ensemble:
         return sum(party.place is not None for party in self._parties)
 
     def _planner(self, party: _Party) -> Sink:
-        """Return the sink of one crew: facts are kept, rows renumbered, a twin's left out."""
+        """Return the sink of one crew: facts are kept, rows renumbered or left out."""
 
         def sink(event: Event) -> None:
             kind = event["event"]
@@ -168,13 +170,26 @@ class Ensemble:
             elif kind == "ready":
                 party.recovers = event["recovers"]
             elif kind == "row":
-                party.status = event["results"]["status"]
+                party.results = event["results"]
                 if party.place is not None:
-                    self._sink(self._placed(party, _with_timings(event, party.timings)))
+                    event = self._with_second(party, _with_timings(event, party.timings))
+                    self._sink(self._placed(party, event))
             elif event.get("row") is None or party.place is not None or kind == "death":
                 self._sink(self._placed(party, event))
 
         return sink
+
+    def _with_second(self, party: _Party, event: Event) -> Event:
+        """Let a row that passed fail with its contender's second process."""
+        if event["results"]["status"] != "passed":
+            return event
+        second = party.contender.twice[1]
+        failed = [p for p in self._parties if p.contender == second and not _passed(p)]
+        for other in failed:
+            assert other.results is not None, "the second process ends a case before the first"
+            reason = f"in a second process: {other.results['reason']}"
+            event = {**event, "results": {**other.results, "reason": reason, "timings": None}}
+        return event
 
     def _placed(self, party: _Party, event: Event) -> Event:
         """Return an event with its row's number in the report; without rows, the case's first."""
@@ -210,10 +225,14 @@ class Ensemble:
 
     def _time(self, case: int) -> None:
         """Take every contender through one case, one at a time but for the rounds of samples."""
-        # The baseline ends first: what is compared with it must know whether it passed.
-        order = sorted(self._parties, key=lambda party: party.contender.role == CANDIDATE)
+        # Whoever has no row, or whom others are compared with, ends first: its rows and theirs
+        # must know whether it passed.
+        order = sorted(
+            self._parties,
+            key=lambda party: (party.contender.role == CANDIDATE, not party.contender.second),
+        )
         for party in order:
-            party.timings, party.status = {}, None
+            party.timings, party.results = {}, None
         for party in order:
             party.course = party.crew.course(case)
             self._go_on(party, None)
@@ -250,7 +269,7 @@ class Ensemble:
             party.question = next(party.course) if answer is None else party.course.send(answer)
         except StopIteration as end:
             party.after, party.course, party.question = end.value, None, None
-            if party.contender.role != CANDIDATE and party.status != "passed":
+            if party.contender.role != CANDIDATE and not _passed(party):
                 self._withdraw()
         return party.question
 
@@ -263,9 +282,11 @@ class Ensemble:
 
 def _has_rows(contender: Contender, rivals: set[str]) -> bool:
     """Say whether a contender has rows: a second process has none, nor has one's own baseline."""
-    return contender.role == CANDIDATE or (
-        contender.role == BASELINE and contender.name not in rivals
-    )
+    return not contender.second and (contender.role == CANDIDATE or contender.name not in rivals)
+
+
+def _passed(party: _Party) -> bool:
+    return party.results is not None and party.results["status"] == "passed"
 
 
 def _with_timings(event: Event, timings: Mapping[str, Any]) -> Event:

@@ -26,7 +26,7 @@ _PASS_US = 500.0  # of a sample of a ceiling
 _TRIES = 3
 
 
-CANDIDATE, BASELINE, TWIN = "candidate", "baseline", "twin"
+CANDIDATE, BASELINE = "candidate", "baseline"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,19 @@ class Contender:
     Attributes:
         name: the implementation.
         threads: inside an operator; None leaves them as they are.
-        role: whether it is compared, compared with, or the latter's second process.
+        role: whether it is compared, or compared with.
+        second: whether it is a second process of the same; the figures are the quicker one's.
     """
 
     name: str
     threads: int | None = None
     role: str = CANDIDATE
+    second: bool = False
+
+    @property
+    def twice(self) -> tuple[Contender, Contender]:
+        """Return both its processes."""
+        return replace(self, second=False), replace(self, second=True)
 
 
 @dataclass(slots=True)
@@ -49,7 +56,7 @@ class Leader:
     """What all cases of a run share.
 
     Attributes:
-        rule: how many samples there are.
+        rule: how many samples there are; both processes of a contender share its budget.
         probe: measures ceilings; None where there is none.
         default_threads: of contenders that do not say.
     """
@@ -69,11 +76,12 @@ class Leader:
             told: by contender, that the regime can be sampled; at least one.
 
         Returns:
-            The figures of each.
+            The figures of each; a second process has none of its own.
         """
         first = next(iter(told.values()))
         passes = self._passes(first, told)
-        rule = replace(self.rule, budget_s=self.rule.budget_s * len(told))
+        several = len({replace(key, second=False) for key in told})
+        rule = replace(self.rule, budget_s=self.rule.budget_s * several)
         everybody: list[Contender | _Ceiling] = [*told, *passes]
         course = conduct(everybody, _decisive, rule, self._read, self._rng)
         key = next(course)
@@ -117,11 +125,13 @@ class Leader:
         self, told: Mapping[Contender, Event], taken: Mapping[Any, Taken], stopped: str
     ) -> dict[Contender, dict[str, Any]]:
         found = {}
-        for contender, about in told.items():
-            own = taken[contender]
-            if not own.samples:
+        for contender in told:
+            if contender.second or not taken[contender].samples:
                 continue
-            row = figures.figures(about, own, stopped)
+            both = [one for one in contender.twice if one in told and taken[one].samples]
+            one = both[figures.quickest([taken[one] for one in both])]
+            about = told[one]
+            row = figures.figures(about, taken[one], stopped)
             passes = [
                 key
                 for key in taken
@@ -140,29 +150,32 @@ class Leader:
 
     def _compared(self, contender: Contender, taken: Mapping[Any, Taken]) -> dict[str, Any]:
         """Return the ratio to the baseline of as many threads, or else what chance alone makes."""
-        others = [key for key in taken if isinstance(key, Contender)]
-        alike = {key.role: key for key in others if key.threads == contender.threads}
-        own = taken[contender]
-        if contender.role == CANDIDATE and {BASELINE, TWIN} <= alike.keys():
-            base = alike[BASELINE]
-            found = figures.against(own, taken[base], taken[alike[TWIN]], base.name, base.threads)
-            return {"against": found}
-        if contender.role == BASELINE and TWIN in alike:
-            return {"noise_floor": figures.floor(own, taken[alike[TWIN]])}
-        return {"noise_floor": figures.halves(own)}
+        own = [taken[one] for one in contender.twice if one in taken]
+        noise = figures.floor(*own) if len(own) > 1 else None
+        found = {"noise_floor": noise or figures.halves(taken[contender])}
+        base = self._baseline(contender, taken)
+        if contender.role == CANDIDATE and len(base) > 1:
+            first = base[0]
+            theirs = [taken[one] for one in base]
+            found["against"] = figures.against(own, theirs, first.name, first.threads)
+        return found
 
-    def _doubts(self, contender: Contender, taken: Mapping[Any, Taken]) -> list[str]:
-        """Say what disturbed those that a candidate is compared with; the twin has no row."""
-        if contender.role != CANDIDATE:
-            return []
-        others = [
-            found
-            for key, found in taken.items()
+    def _baseline(self, contender: Contender, taken: Mapping[Any, Taken]) -> list[Contender]:
+        """Return the processes of the baseline of as many threads."""
+        return [
+            key
+            for key in taken
             if isinstance(key, Contender)
-            and key.role != CANDIDATE
+            and key.role == BASELINE
             and key.threads == contender.threads
         ]
-        said = [f"the baseline: {why}" for found in others for why in found.disturbances()]
+
+    def _doubts(self, contender: Contender, taken: Mapping[Any, Taken]) -> list[str]:
+        """Say what disturbed those that a candidate is compared with."""
+        if contender.role != CANDIDATE:
+            return []
+        base = self._baseline(contender, taken)
+        said = [f"the baseline: {why}" for one in base for why in taken[one].disturbances()]
         return list(dict.fromkeys(said))
 
 
@@ -172,11 +185,11 @@ def _decisive(samples: Mapping[Any, Sample]) -> list[float]:
     Drift cancels in the ratio, and noise that both share is none of the verdict's.
     """
     times = {key: one.columns[WALL] for key, one in samples.items() if isinstance(key, Contender)}
-    base = {key.threads: us for key, us in times.items() if key.role == BASELINE}
+    base = {key.threads: us for key, us in times.items() if key.role == BASELINE and not key.second}
     return [
-        us / base[key.threads] if key.role != BASELINE and key.threads in base else us
+        us / base[key.threads] if key.threads in base else us
         for key, us in times.items()
-        if key.role != BASELINE or len(times) == 1
+        if key.role != BASELINE or key.second or len(times) == 1
     ]
 
 

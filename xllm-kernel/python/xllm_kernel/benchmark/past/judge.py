@@ -99,10 +99,10 @@ def judge(pairs: Sequence[Pair], gate: float) -> list[Judged]:
     idle = _idle(pairs)
     judged = []
     for pair, ratio in zip(pairs, sampled, strict=True):
-        noise = math.hypot(_error(ratio), max(between, _own_noise(pair)))
+        least, most = (math.hypot(_error(ratio), max(between, own)) for own in _own_noise(pair))
         yardstick = _slowest(pair, ratio, idle)
-        scale = _Scale(math.log(ratio.middle), noise, math.log1p(gate), level)
-        verdict, why = _decide(pair, scale, yardstick)
+        scale = _Scale(math.log(ratio.middle), most, math.log1p(gate), level)
+        verdict, why = _decide(pair, scale, least, yardstick)
         judged.append(
             Judged(
                 pair.identity,
@@ -150,7 +150,9 @@ class _Scale:
         return _Scale(-self.middle, self.noise, self.gate, self.level)
 
 
-def _decide(pair: Pair, scale: _Scale, yardstick: Yardstick | None) -> tuple[Verdict, str]:
+def _decide(
+    pair: Pair, scale: _Scale, least_noise: float, yardstick: Yardstick | None
+) -> tuple[Verdict, str]:
     moved = 0.0 if yardstick is None else math.log(yardstick.ratio)
     unstable = _unstable(pair)
     if scale.slower(moved):
@@ -166,7 +168,7 @@ def _decide(pair: Pair, scale: _Scale, yardstick: Yardstick | None) -> tuple[Ver
     left = scale.middle - max(0.0, moved)
     if left > scale.gate:
         return Verdict.AMBIGUOUS, unstable or "above the gate, but within noise"
-    if _NORMAL * scale.noise > math.log(2.0 * math.exp(scale.gate) - 1.0) - scale.gate:
+    if _NORMAL * least_noise > math.log(2.0 * math.exp(scale.gate) - 1.0) - scale.gate:
         return Verdict.AMBIGUOUS, unstable or "noise would hide a slowdown of twice the gate"
     if moved < -scale.gate and scale.middle - moved > scale.gate:
         return Verdict.AMBIGUOUS, f"a quicker machine may hide a slowdown: {_told(yardstick)}"
@@ -205,11 +207,17 @@ def _between_runs(logs: Sequence[float]) -> float:
     return math.sqrt((_TRUST * _USUAL**2 + len(logs) * seen**2) / total)
 
 
-def _own_noise(pair: Pair) -> float:
-    """Return the noise that each report shows of this row alone."""
+def _own_noise(pair: Pair) -> tuple[float, float]:
+    """Return the least and the most noise that the reports show of this row alone.
+
+    A process that is slow by itself makes its report's A/A wide, and not its figure, which is the
+    quicker process's. So the wider of two forbids to call a row slower, and the narrower decides
+    whether a slowdown could have been seen.
+    """
     sides = (pair.old, pair.new)
     parts = math.hypot(*(_between_parts(figure.samples) for figure in sides))
-    return max(parts, *(_floor(figure) for figure in sides))
+    floors = [_floor(figure) for figure in sides]
+    return max(parts, min(floors)), max(parts, *floors)
 
 
 def _floor(figure: Figure) -> float:
