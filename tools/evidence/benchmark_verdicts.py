@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("--runs", type=int, default=100, help="runs beside a baseline (default: %(default)s)")
     add("--tries", type=int, default=20, help="comparisons of two runs (default: %(default)s)")
-    add("--budget", type=float, default=0.5, help="seconds a contender and case (%(default)s)")
+    add("--budget", type=float, default=1.0, help="seconds a contender and case (%(default)s)")
     add("--folder", type=Path, default=Path("build/evidence/benchmark"))
     options = parser.parse_args(argv)
     options.folder.mkdir(parents=True, exist_ok=True)

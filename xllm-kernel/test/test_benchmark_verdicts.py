@@ -10,6 +10,7 @@ import pytest
 from xllm_kernel.benchmark.conduct import Sample, Taken
 from xllm_kernel.benchmark.figures import against
 from xllm_kernel.benchmark.statistics import Ratio, Verdict, band, verdict
+from xllm_kernel.benchmark.statistics.verdicts import LEAST
 from xllm_kernel.benchmark.units import WALL
 
 RUNS = 200
@@ -113,25 +114,30 @@ def test_a_single_round_is_ambiguous_whatever_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "share_", "expected"),
+    ("low", "high", "noise", "expected"),
     [
-        (1.00, 1.04, 0.05, Verdict.SAME),
-        (0.96, 1.05, 0.05, Verdict.SAME),
-        (1.06, 1.50, 0.05, Verdict.SLOWER),
-        (0.60, 0.95, 0.05, Verdict.FASTER),
-        (0.60, 0.96, 0.05, Verdict.AMBIGUOUS),
-        (1.04, 1.06, 0.05, Verdict.AMBIGUOUS),
-        (0.90, 1.10, 0.05, Verdict.AMBIGUOUS),
-        (1.50, 3.10, 0.05, Verdict.AMBIGUOUS),
-        (0.30, 0.61, 0.05, Verdict.AMBIGUOUS),
-        (1.00, 1.01, 0.11, Verdict.AMBIGUOUS),
-        (1.12, 1.13, 0.11, Verdict.SLOWER),
+        # With 2 % of noise, from 3 % on it is another, and within 5 % the same.
+        (1.00, 1.04, 0.02, Verdict.SAME),
+        (0.96, 1.049, 0.02, Verdict.SAME),
+        (1.02, 1.04, 0.02, Verdict.SAME),
+        (1.03, 1.04, 0.02, Verdict.SLOWER),
+        (1.06, 1.50, 0.02, Verdict.SLOWER),
+        (0.60, 0.97, 0.02, Verdict.FASTER),
+        (0.60, 0.98, 0.02, Verdict.AMBIGUOUS),
+        (1.02, 1.06, 0.02, Verdict.AMBIGUOUS),
+        (0.90, 1.10, 0.02, Verdict.AMBIGUOUS),
+        (1.50, 3.10, 0.02, Verdict.AMBIGUOUS),
+        (0.30, 0.61, 0.02, Verdict.AMBIGUOUS),
+        (1.00, 1.01, 0.05, Verdict.AMBIGUOUS),
+        (1.07, 1.08, 0.05, Verdict.SLOWER),
     ],
 )
-def test_verdict_of_an_interval_and_a_band(
-    low: float, high: float, share_: float, expected: Verdict
+def test_verdict_of_an_interval_and_noise(
+    low: float, high: float, noise: float, expected: Verdict
 ) -> None:
-    assert verdict(Ratio((low + high) / 2, low, high), share_) is expected
+    ratio = Ratio((low + high) / 2, low, high)
+    assert verdict(ratio, Ratio(1.0, 1.0, 1.0 + noise)) is expected
+    assert verdict(ratio, Ratio(1.0, 1.0 / (1.0 + noise), 1.0)) is expected
 
 
 @pytest.mark.parametrize(
@@ -148,10 +154,12 @@ def test_verdict_of_an_interval_and_a_band(
 def test_a_wide_interval_tells_only_where_all_of_it_is_far_away(
     low: float, high: float, wanted: Verdict
 ) -> None:
-    assert verdict(Ratio((low * high) ** 0.5, low, high), band=0.02) is wanted
+    noise = Ratio(1.0, 1.0, 1.01)
+    assert verdict(Ratio((low * high) ** 0.5, low, high), noise) is wanted
 
 
 def test_band_of_no_noise_is_the_least_and_both_sides_widen_it() -> None:
-    assert band(Ratio(1.0, 1.0, 1.0), 0.004) == 0.004
-    assert band(Ratio(1.0, 1.0, 1.02), 0.0) == pytest.approx(band(Ratio(1.0, 1 / 1.02, 1.0), 0.0))
-    assert band(Ratio(1.0, 0.99, 1.02), 0.004) > 0.024
+    assert band(Ratio(1.0, 1.0, 1.0)) == LEAST
+    assert band(Ratio(1.0, 1.0, 1.02)) == pytest.approx(LEAST + 0.02)
+    assert band(Ratio(1.0, 1 / 1.02, 1.0)) == pytest.approx(LEAST + 0.02)
+    assert band(Ratio(1.0, 0.97, 1.02)) > LEAST + 0.03

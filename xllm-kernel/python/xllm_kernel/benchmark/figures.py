@@ -111,15 +111,14 @@ def against(
         return None
     mine, theirs = own[quickest(own)], baseline[quickest(baseline)]
     ratio = paired(mine.values(WALL, rounds), theirs.values(WALL, rounds))
-    noise = min((found for found in noises if found), key=lambda found: band(Ratio(**found)))
-    width = band(Ratio(**noise))
+    noise = min((Ratio(**found) for found in noises if found), key=band)
     return {
         "baseline": name,
         "threads": threads,
         "ratio": asdict(ratio),
-        "noise_floor": noise,
-        "band": width,
-        "verdict": verdict(ratio, width).value,
+        "noise_floor": asdict(noise),
+        "band": band(noise),
+        "verdict": verdict(ratio, noise).value,
     }
 
 

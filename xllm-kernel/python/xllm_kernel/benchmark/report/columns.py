@@ -194,7 +194,7 @@ WITHOUT_FIGURES: Sequence[Column] = (
 VERDICT_MEANINGS: Mapping[str, str] = {
     "FASTER": "the whole interval of the ratio lies below 1 and outside of the noise band",
     "SLOWER": "the whole interval lies above 1 and outside of the noise band",
-    "SAME": "the whole interval lies inside the noise band",
+    "SAME": "the whole interval lies inside the band, with the noise counted twice",
     "AMBIGUOUS": "the interval is too wide to say; more samples or a quieter machine may decide",
     "UNSTABLE": "something disturbed the measurement, see the reasons; nothing is concluded",
     "IMPOSSIBLE": "faster than the machine allows: an error of measurement, no figures are shown",

@@ -50,8 +50,8 @@ _SWEEPS = (
     "marks are unstable."
 )
 _RATIOS = (
-    "Time over the baseline's in the same rounds, with its 95 % interval: left of 1 is faster. The "
-    "shaded band is noise, what two processes of the same code differ by. Hollow marks are unstable."
+    "Time over the baseline's in the same rounds, with its 95 % interval: left of 1 is faster. "
+    "Shaded is noise, what two processes of the same code differ by. Hollow marks are unstable."
 )
 Draw = Callable[[Panel, Sequence[Panel], Mapping[str, int]], Markup]
 
