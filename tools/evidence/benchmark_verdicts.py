@@ -30,6 +30,7 @@ from xllm_kernel.benchmark.units import HOT
 from xllm_kernel.numerics import verify
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes.crew import Crew
+from xllm_kernel.numerics.processes.worker import EXIT_INTERRUPTED
 from xllm_kernel.numerics.report import Report, replace_text
 
 WANTED = 95
@@ -156,7 +157,9 @@ def _run(
             requests, Timing((HOT,)), Leader(Rule(None, budget_s), find_probe()[0]), rank=rank
         )
 
-    verify.run(request, verify.Command(_Quiet(), {}, make, facts=_FACTS))
+    code = verify.run(request, verify.Command(_Quiet(), {}, make, facts=_FACTS))
+    if code == EXIT_INTERRUPTED:
+        raise SystemExit(code)
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return document
 

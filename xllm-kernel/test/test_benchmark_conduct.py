@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from xllm_kernel.benchmark.conduct import Conducted, Sample, Taken, conduct
-from xllm_kernel.benchmark.statistics.disturbance import OTHERS, Reading
+from xllm_kernel.benchmark.statistics.disturbance import BEHIND, OTHERS, Reading
 from xllm_kernel.benchmark.statistics.plateau import Rule, Stop
 
 WALL = "wall_us"
@@ -103,6 +103,68 @@ def test_asked_for_samples_all_count_and_say_what_disturbed_them() -> None:
     assert taken["a"].rounds() == [0, 1, 2, 3, 4]
     assert taken["a"].disturbances() == ["switched off"]
     assert taken["a"].dropped() == {}
+
+
+def test_samples_beside_a_slow_processor_do_not_count() -> None:
+    """A neighbour on the core, in every other spell of six samples, slows whatever runs by 60 %."""
+    machine = Machine()
+
+    def give(key: str, number: int) -> Sample:
+        machine.at += 0.01
+        slow = 1.6 if number % 12 < 6 else 1.0
+        return Sample({WALL: slow}, pace=50.0 * slow)
+
+    (taken, _), _ = _conducted(Rule(budget_s=3.0), machine, give)
+    for one in taken.values():
+        rounds = one.rounds()
+        assert set(one.values(WALL, rounds)) == {1.0}
+        assert one.dropped() == {BEHIND: len(one.samples) - len(rounds)}
+        assert 0.4 < len(rounds) / len(one.samples) < 0.6
+
+
+def test_the_noise_that_ends_the_rounds_is_of_those_beside_no_slow_processor() -> None:
+    """Without the slow ones there is none, so that a plateau is there long before time is up."""
+    machine, rng = Machine(), random.Random(1)
+
+    def give(key: str, number: int) -> Sample:
+        machine.at += 0.01
+        slow = 1.0 + rng.random() if number % 3 == 0 else 1.0
+        return Sample({WALL: slow}, pace=50.0 if slow == 1.0 else 100.0)
+
+    (taken, stopped), _ = _conducted(Rule(budget_s=60.0), machine, give)
+    assert stopped is Stop.PLATEAU
+    assert len(taken["a"].samples) < 100
+
+
+def test_the_code_being_slow_beside_a_quick_processor_counts() -> None:
+    give = lambda key, n: Sample({WALL: 1.6 if n % 2 else 1.0}, pace=50.0)  # noqa: E731
+    machine = Machine()
+
+    def given(key: str, number: int) -> Sample:
+        machine.at += 0.01
+        return give(key, number)
+
+    (taken, _), _ = _conducted(Rule(budget_s=3.0), machine, given)
+    assert taken["a"].dropped() == {}
+    assert set(taken["a"].values(WALL, taken["a"].rounds())) == {1.0, 1.6}
+
+
+def test_each_process_has_a_pace_of_its_own() -> None:
+    machine = Machine()
+
+    def give(key: str, number: int) -> Sample:
+        machine.at += 0.01
+        return Sample({WALL: 1.0}, pace=90.0 if key == "a" else 50.0)
+
+    (taken, _), _ = _conducted(Rule(budget_s=3.0), machine, give)
+    assert [one.dropped() for one in taken.values()] == [{}] * 3
+
+
+def test_asked_for_samples_count_whatever_the_processors_pace() -> None:
+    give = lambda key, n: Sample({WALL: 1.0}, pace=50.0 * (1 + n % 2))  # noqa: E731
+    (taken, _), _ = _conducted(_exactly(6), Machine(), give)
+    assert taken["a"].rounds() == list(range(6))
+    assert taken["a"].disturbances() == []
 
 
 def test_rounds_go_on_until_their_noise_is_small() -> None:

@@ -18,6 +18,7 @@ from xllm_kernel.benchmark.statistics.disturbance import (
     Reading,
     disturbance,
     interruption,
+    slowest_pace,
 )
 
 STAT = "cpu  100 20 3 5000 600 7 8 90 11 2\ncpu0 1 2 3 4 5 6 7 8 9 10\n"
@@ -49,6 +50,28 @@ def test_a_window_is_disturbed_by_others_and_not_by_what_is_measured(
     span: float, busy: float, own: float, stolen: float, expected: str | None
 ) -> None:
     assert window(span, busy, own, stolen) == expected
+
+
+@pytest.mark.parametrize(
+    ("paces", "mostly"),
+    [
+        ([50.0], 50.0),
+        ([50.0, 51.0, 49.0, 80.0, 50.0, 85.0, 82.0, 84.0], 50.0),  # a neighbour half of the time
+        ([40.0] * 2 + [50.0] * 18, 50.0),  # quick at first, and never again
+        ([50.0] + [80.0] * 19, 80.0),  # a neighbour nearly always: nothing better is known
+    ],
+)
+def test_a_pace_may_exceed_what_it_mostly_is_by_15_per_cent(
+    paces: list[float], mostly: float
+) -> None:
+    assert slowest_pace(paces) == pytest.approx(1.15 * mostly, rel=0.02)
+
+
+def test_pace_is_the_microseconds_of_work_that_stays_the_same() -> None:
+    reads = iter([1_000, 51_000, 60_000, 140_000])
+    assert [machine.pace(lambda: next(reads)) for _ in range(2)] == [50.0, 80.0]
+    quickest = min(machine.pace() for _ in range(50))
+    assert 1.0 < quickest < 5_000.0
 
 
 def test_a_throttled_window_says_so_first() -> None:

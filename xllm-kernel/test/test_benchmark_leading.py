@@ -72,6 +72,7 @@ def _led(
                 "columns": {"wall_us": times[key] * rng.lognormvariate(0, noise)},
                 "empty": {"wall_us": 0.01},
                 "dropped": dropped.get(key),
+                "pace_us": 50.0,
                 "cpu_s": 0.0,
             }
             key = course.send(None if gone(key, counts[key]) else event)

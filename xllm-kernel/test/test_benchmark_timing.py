@@ -143,6 +143,13 @@ def test_a_sample_has_exactly_the_replays_asked_for_and_others_before_it_untimed
     assert len(told.samples) == 3
 
 
+def test_a_sample_has_the_longer_pace_of_before_and_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, paces = _TickingClock(), iter([50.0, 80.0, 70.0, 50.0, 50.0, 50.0])
+    monkeypatch.setattr(timing.machine, "pace", lambda: next(paces))
+    told = led.run(CpuPlatform(), eager(lambda: clock.spend(2_000)), clock)
+    assert [sample["pace_us"] for sample in told.samples] == [80.0, 70.0, 50.0]
+
+
 def test_samples_of_long_calls_are_warmed_up_for_once_only() -> None:
     clock, calls = _TickingClock(), []
 

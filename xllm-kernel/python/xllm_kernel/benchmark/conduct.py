@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from xllm_kernel.benchmark.statistics.disturbance import Reading, disturbance
+from xllm_kernel.benchmark.statistics.disturbance import BEHIND, Reading, disturbance, slowest_pace
 from xllm_kernel.benchmark.statistics.plateau import Plateau, Rule, Stop
 
 # The machine is read at the ends of windows, too coarsely for single samples.
@@ -33,11 +33,13 @@ class Sample:
         columns: microseconds a call, by name.
         empty: likewise, of an empty callable.
         disturbed: why it should not count, or None.
+        pace: microseconds that fixed work beside it took; None where there was none.
     """
 
     columns: Columns
     empty: Columns = field(default_factory=dict)
     disturbed: str | None = None
+    pace: float | None = None
 
 
 @dataclass(slots=True)
@@ -116,14 +118,20 @@ def conduct(
             rounds.end_window(disturbance(before, now))
             before = now
             stop = rounds.stop(now.at - began.at) if present else Stop.BUDGET
+    rounds.end()
     return rounds.taken, stop
+
+
+def _behind(sample: Sample, limit: float | None) -> bool:
+    return limit is not None and sample.pace is not None and sample.pace > limit
 
 
 class _Rounds(Generic[Key]):
     """The rounds so far; those of the window that is open have not been judged yet."""
 
     def __init__(self, rule: Rule, decisive: Decisive[Key], taken: dict[Key, Taken]) -> None:
-        self.taken, self.count = taken, 0
+        self.taken = taken
+        self.count = 0
         self._rule, self._decisive = rule, decisive
         self._plateau = Plateau()
         self._present: list[Key] = []
@@ -138,11 +146,15 @@ class _Rounds(Generic[Key]):
 
     def end_window(self, why: str | None) -> None:
         """Take in the rounds of a window that was calm, or say of all what disturbed them."""
+        limits = self._slowest_paces()
         for number in self._window:
             samples = {key: self.taken[key].samples[number] for key in self._present}
             if why is not None:
                 self._mark(number, samples, why)
-            elif samples and all(sample.disturbed is None for sample in samples.values()):
+            elif samples and all(
+                sample.disturbed is None and not _behind(sample, limits.get(key))
+                for key, sample in samples.items()
+            ):
                 self._plateau.add(self._decisive(samples))
         self._window.clear()
 
@@ -150,6 +162,24 @@ class _Rounds(Generic[Key]):
         for key, sample in samples.items():
             if sample.disturbed is None:
                 self.taken[key].samples[number] = replace(sample, disturbed=why)
+
+    def end(self) -> None:
+        """Say of samples that the processor was slow beside them, now that its pace is known."""
+        limits = self._slowest_paces()
+        for key, limit in limits.items():
+            for number, sample in self.taken[key].samples.items():
+                if _behind(sample, limit):
+                    self._mark(number, {key: sample}, BEHIND)
+
+    def _slowest_paces(self) -> dict[Key, float]:
+        """Return how long fixed work may take beside a sample; nothing where all samples count."""
+        if self._rule.repeats is not None:
+            return {}
+        paces = {
+            key: [one.pace for one in taken.samples.values() if one.pace is not None]
+            for key, taken in self.taken.items()
+        }
+        return {key: slowest_pace(known) for key, known in paces.items() if known}
 
     @property
     def complete(self) -> bool:

@@ -5,6 +5,7 @@ Takes no samples; a report holds what is made here as it is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -97,21 +98,24 @@ def against(
     Args:
         own: samples of the contender's processes.
         baseline: those of the baseline's two. Of the contender's and the baseline's noise, between
-            processes of the same code, the less counts: a process that is slow by itself tells
-            nothing of the two quicker ones.
+            processes of the same code, that counts whose two differ less: a process that is slow by
+            itself tells nothing of the two quicker ones.
         name: the baseline's.
         threads: the baseline's.
 
     Returns:
-        None where too few rounds are undisturbed for all.
+        None where too few rounds are undisturbed for two that are compared.
     """
-    rounds = _common([*own, *baseline])
+    mine, theirs = own[quickest(own)], baseline[quickest(baseline)]
+    rounds = _common([mine, theirs])
     noises = [floor(*pair) for pair in (baseline, own) if len(pair) > 1]
     if len(rounds) < _FEWEST_ROUNDS or None in noises:
         return None
-    mine, theirs = own[quickest(own)], baseline[quickest(baseline)]
     ratio = paired(mine.values(WALL, rounds), theirs.values(WALL, rounds))
-    noise = min((Ratio(**found) for found in noises if found), key=band)
+    # By what they differ by, and not by their intervals: the narrower one came about by chance.
+    noise = min(
+        (Ratio(**found) for found in noises if found), key=lambda one: abs(math.log(one.middle))
+    )
     return {
         "baseline": name,
         "threads": threads,

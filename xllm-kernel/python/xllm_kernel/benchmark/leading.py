@@ -100,7 +100,7 @@ class Leader:
 
     def _sample(self, key: Contender, event: Event) -> Sample:
         self._own_cpu_s[key] = event["cpu_s"]
-        return Sample(event["columns"], event["empty"], event["dropped"])
+        return Sample(event["columns"], event["empty"], event["dropped"], event["pace_us"])
 
     def _read(self) -> Reading:
         """Read the machine; what the contenders used is this run's own."""

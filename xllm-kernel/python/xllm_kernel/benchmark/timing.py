@@ -141,8 +141,10 @@ def _sample(timed: Unit, count: int, warmups: int) -> dict[str, Any]:
 
     Returns:
         ``columns`` and ``empty`` in microseconds a call, ``dropped``: why the sample should not
-        count, or None, and ``cpu_s``: processor time of this process until now.
+        count, or None, ``pace_us``: what fixed work took before and after, the longer of the two,
+        and ``cpu_s``: processor time of this process until now.
     """
+    pace = machine.pace()
     if warmups:
         # Others ran since the last sample, and took caches and predictors.
         timed.sample(warmups)
@@ -151,10 +153,17 @@ def _sample(timed: Unit, count: int, warmups: int) -> dict[str, Any]:
     after = machine.progress()
     span = columns[WALL] * count * timed.calls / 1e6
     dropped = interruption(before, after, span)
+    pace = max(pace, machine.pace())
     empty = timed.idle(count)
     if not machine.settle():
         dropped = dropped or UNSETTLED
-    return {"columns": columns, "empty": empty, "dropped": dropped, "cpu_s": time.process_time()}
+    return {
+        "columns": columns,
+        "empty": empty,
+        "dropped": dropped,
+        "pace_us": pace,
+        "cpu_s": time.process_time(),
+    }
 
 
 @contextmanager

@@ -5,6 +5,7 @@ Reads nothing: ``machine`` does. Every reason is a constant that a report shows 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 SWITCHED_OFF = "a thread was switched off its processor before it was done"
@@ -13,6 +14,7 @@ OTHERS = "other processes were busy"
 STOLEN = "a hypervisor took processor time"
 THROTTLED = "a processor was throttled for its heat"
 SLOWED = "a processor ran at less than half its highest frequency"
+BEHIND = "the processor was slower than it mostly is"
 UNSETTLED = "threads of an earlier call were still busy"
 
 # The kernel counts processor time in ticks of up to 10 ms, in five columns that are each rounded
@@ -31,6 +33,9 @@ _WAITED_SHARE_SHORT = 0.1
 _WAITED_SHARE_LONG = 0.02
 # Many processors run all at once at two thirds of what one of them alone reaches.
 _SLOWED_SHARE = 0.5
+# A busy thread on the same core, of whomever, costs a third to two thirds of its speed; what comes
+# and goes with the caches, a tenth.
+_BEHIND = 1.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,18 @@ def disturbance(before: Reading, after: Reading) -> str | None:
     # A processor that idles between two blocks is slow too, but hardly at both ends of a window.
     ends = [end for end in (before.frequency, after.frequency) if end is not None]
     return SLOWED if len(ends) == 2 and max(ends) < _SLOWED_SHARE else None
+
+
+def slowest_pace(paces: Sequence[float]) -> float:
+    """Return how long fixed work beside a sample may take; in a sample beyond, it was ``BEHIND``.
+
+    What it mostly takes is the lower quartile: one quick spell, as before a processor warms up, is
+    no measure, and of a processor that is shared nearly always, nothing better is known.
+
+    Args:
+        paces: what it took beside each sample of one process.
+    """
+    return _BEHIND * sorted(paces)[len(paces) // 4]
 
 
 def _grown(before: float | None, after: float | None) -> float:

@@ -9,7 +9,8 @@ import contextlib
 import os
 import resource
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from pathlib import Path
 
 from xllm_kernel.benchmark.statistics.disturbance import Progress, Reading
@@ -27,6 +28,8 @@ _THROTTLE_COUNTS = ("core_throttle_count", "package_throttle_count")
 _PAUSE_S = 5e-4
 _ASLEEP_SHARE = 0.2
 _LONGEST_PAUSES = 500
+# Some 50 us, little beside a sample.
+_PACE_TURNS = 5000
 
 
 def read(
@@ -121,6 +124,17 @@ def waited_seconds(folder: Path) -> float:
             with contextlib.suppress(FileNotFoundError, ProcessLookupError):
                 total += int((thread / "schedstat").read_bytes().split()[1])
     return total / 1e9
+
+
+def pace(clock: Callable[[], int] = time.perf_counter_ns) -> float:
+    """Return the microseconds of some fixed work: how fast this thread's processor is just now.
+
+    Who shares its core is not to be seen otherwise, least of all in a virtual machine.
+    """
+    began = clock()
+    for _ in repeat(None, _PACE_TURNS):
+        pass
+    return (clock() - began) / 1e3
 
 
 def progress(proc: Path = PROC) -> Progress:
