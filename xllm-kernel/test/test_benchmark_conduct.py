@@ -20,8 +20,10 @@ class Machine:
 
     def __init__(self) -> None:
         self.at = self.busy = 0.0
+        self.reads = 0
 
     def read(self) -> Reading:
+        self.reads += 1
         return Reading(at=self.at, busy=self.busy, own=0.0, stolen=0.0)
 
 
@@ -33,7 +35,7 @@ def _conducted(
 ) -> tuple[Conducted[str], list[str]]:
     turns: list[str] = []
     counts: Counter[str] = Counter()
-    course = conduct(contenders, _times, rule, machine.read, random.Random(1))
+    course = conduct(contenders, _times, rule, machine.read, lambda: machine.at, random.Random(1))
     try:
         key = next(course)
         while True:
@@ -95,6 +97,18 @@ def test_a_disturbed_window_is_dropped_whole_and_counted() -> None:
     assert min(one.rounds()) >= 16  # 1 s of three samples of 20 ms a round
     assert len(one.rounds()) + sum(one.dropped().values()) == len(one.samples)
     assert one.disturbances() == []
+
+
+def test_the_machine_is_read_at_the_ends_of_windows_alone() -> None:
+    machine = Machine()
+
+    def give(key: str, number: int) -> Sample:
+        machine.at += 0.001
+        return Sample({WALL: 1.0 + number % 2})
+
+    (taken, _), _ = _conducted(Rule(budget_s=5.0), machine, give)
+    assert len(taken["a"].samples) > 1000
+    assert machine.reads <= 2 + 5.0 / 0.5
 
 
 def test_asked_for_samples_all_count_and_say_what_disturbed_them() -> None:

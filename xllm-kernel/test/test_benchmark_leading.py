@@ -37,8 +37,11 @@ class _Clock:
     def __init__(self) -> None:
         self.at = self.others = 0.0
 
-    def read(self, own: float) -> Reading:
+    def tick(self) -> float:
         self.at += 0.05
+        return self.at
+
+    def read(self, own: float) -> Reading:
         return Reading(at=self.at, own=own, busy=own + self.others)
 
 
@@ -48,6 +51,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
     monkeypatch.setattr(machine, "read", made.read)
     monkeypatch.setattr(machine, "progress", lambda: Progress(0, 0.0))
     monkeypatch.setattr(leading.time, "process_time", lambda: 0.0)
+    monkeypatch.setattr(leading.time, "monotonic", made.tick)
     return made
 
 
@@ -216,7 +220,7 @@ def test_what_others_do_meanwhile_marks_the_row(clock: _Clock) -> None:
     honest = clock.read
 
     def read(own: float) -> Reading:
-        clock.others += 0.05
+        clock.others = clock.at
         return honest(own)
 
     machine.read = read  # the fixture puts it back

@@ -83,7 +83,7 @@ class Leader:
         several = len({replace(key, second=False) for key in told})
         rule = replace(self.rule, budget_s=self.rule.budget_s * several)
         everybody: list[Contender | _Ceiling] = [*told, *passes]
-        course = conduct(everybody, _decisive, rule, self._read, self._rng)
+        course = conduct(everybody, _decisive, rule, self._read, time.monotonic, self._rng)
         key = next(course)
         while True:
             if isinstance(key, _Ceiling):
