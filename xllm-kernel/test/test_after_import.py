@@ -127,6 +127,35 @@ def test_another_thread_sees_the_module_only_after_its_actions(module: Path) -> 
     assert order == ["action", "use", "use"]
 
 
+def test_an_import_that_others_began_before_is_waited_for(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No loader of ours sees its end, so that nobody would ever call what waited for it."""
+    begun, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "waited_for_events", (begun, go_on), raising=False)
+    module.write_text(
+        "import sys\n"
+        "begun, go_on = sys.waited_for_events\n"
+        "begun.set()\n"
+        "go_on.wait(10)\n"
+        "DONE = True\n"
+    )
+    seen: list[bool] = []
+    importing = threading.Thread(target=importlib.import_module, args=(NAME,))
+    importing.start()
+    begun.wait(10)
+    asking = threading.Thread(
+        target=after_import, args=(NAME, lambda: seen.append(importlib.import_module(NAME).DONE))
+    )
+    asking.start()
+    asking.join(0.2)
+    assert seen == []
+    go_on.set()
+    importing.join(10)
+    asking.join(10)
+    assert seen == [True]
+
+
 def test_eager_calls_do_not_import_the_compiler_and_it_sees_the_operator_later() -> None:
     """The compiler takes longer to import than all else that a process of eager calls does."""
     if importlib.util.find_spec("xllm_kernel._build.fastcall") is None:

@@ -151,14 +151,13 @@ def test_the_noise_that_ends_the_rounds_is_of_those_beside_no_slow_processor() -
 
 
 def test_the_code_being_slow_beside_a_quick_processor_counts() -> None:
-    give = lambda key, n: Sample({WALL: 1.6 if n % 2 else 1.0}, pace=50.0)  # noqa: E731
     machine = Machine()
 
-    def given(key: str, number: int) -> Sample:
+    def give(key: str, number: int) -> Sample:
         machine.at += 0.01
-        return give(key, number)
+        return Sample({WALL: 1.6 if number % 2 else 1.0}, pace=50.0)
 
-    (taken, _), _ = _conducted(Rule(budget_s=3.0), machine, given)
+    (taken, _), _ = _conducted(Rule(budget_s=3.0), machine, give)
     assert taken["a"].dropped() == {}
     assert set(taken["a"].values(WALL, taken["a"].rounds())) == {1.0, 1.6}
 

@@ -49,16 +49,11 @@ def machine(
 
 
 def judged(times: list[list[float]]) -> Verdict:
-    own, baseline = (
-        [Taken(dict(enumerate(map(_sample, one)))) for one in times[:2]],
-        [Taken(dict(enumerate(map(_sample, one)))) for one in times[2:]],
+    own, second, *baseline = (
+        Taken({number: Sample({WALL: time}) for number, time in enumerate(one)}) for one in times
     )
-    found = against(own, baseline, "baseline", None)
+    found = against([own, second], baseline, "baseline", None)
     return Verdict.AMBIGUOUS if found is None else Verdict(found["verdict"])
-
-
-def _sample(time: float) -> Sample:
-    return Sample({WALL: time})
 
 
 def share(expected: Verdict, candidate: float, seed: int, **changed: float) -> float:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -24,21 +23,17 @@ def after_import(name: str, action: Callable[[], None]) -> None:
 
     Args:
         name: the module's full name.
-        action: may import the module.
+        action: imports the module itself. Where another thread is importing it that began before
+            anybody waited, so that no loader of ours sees the end, the action is called at once and
+            waits there.
     """
     with _lock:
-        if not _complete(name):
+        if name in _waiting or name not in sys.modules:
             if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
                 sys.meta_path.insert(0, _Finder())
             _waiting.setdefault(name, []).append(action)
             return
     action()
-
-
-def _complete(name: str) -> bool:
-    """Say whether a module was imported to its end; one whose import goes on is not."""
-    spec = getattr(sys.modules.get(name), "__spec__", None)
-    return spec is not None and not getattr(spec, "_initializing", False)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -132,8 +132,7 @@ class _Rounds(Generic[Key]):
     """The rounds so far; those of the window that is open have not been judged yet."""
 
     def __init__(self, rule: Rule, decisive: Decisive[Key], taken: dict[Key, Taken]) -> None:
-        self.taken = taken
-        self.count = 0
+        self.taken, self.count = taken, 0
         self._rule, self._decisive = rule, decisive
         self._plateau = Plateau()
         self._present: list[Key] = []
@@ -148,7 +147,7 @@ class _Rounds(Generic[Key]):
 
     def end_window(self, why: str | None) -> None:
         """Take in the rounds of a window that was calm, or say of all what disturbed them."""
-        limits = self._slowest_paces()
+        limits = self._slowest_paces() if why is None else {}
         for number in self._window:
             samples = {key: self.taken[key].samples[number] for key in self._present}
             if why is not None:

@@ -181,15 +181,13 @@ class Ensemble:
 
     def _with_second(self, party: _Party, event: Event) -> Event:
         """Let a row that passed fail with its contender's second process."""
-        if event["results"]["status"] != "passed":
+        contender = party.contender.twice[1]
+        second = next((p for p in self._parties if p.contender == contender), None)
+        if event["results"]["status"] != "passed" or second is None or _passed(second):
             return event
-        second = party.contender.twice[1]
-        failed = [p for p in self._parties if p.contender == second and not _passed(p)]
-        for other in failed:
-            assert other.results is not None, "the second process ends a case before the first"
-            reason = f"in a second process: {other.results['reason']}"
-            event = {**event, "results": {**other.results, "reason": reason, "timings": None}}
-        return event
+        assert second.results is not None, "the second process ends a case before the first"
+        reason = f"in a second process: {second.results['reason']}"
+        return {**event, "results": {**second.results, "reason": reason, "timings": None}}
 
     def _placed(self, party: _Party, event: Event) -> Event:
         """Return an event with its row's number in the report; without rows, the case's first."""

@@ -80,7 +80,7 @@ class Leader:
         """
         first = next(iter(told.values()))
         passes = self._passes(first, told)
-        several = len({replace(key, second=False) for key in told})
+        several = len({key.twice[0] for key in told})
         rule = replace(self.rule, budget_s=self.rule.budget_s * several)
         everybody: list[Contender | _Ceiling] = [*told, *passes]
         course = conduct(everybody, _decisive, rule, self._read, time.monotonic, self._rng)
