@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import need_native
 
 from xllm_kernel.after_import import after_import
 
@@ -158,6 +159,7 @@ def test_an_import_that_others_began_before_is_waited_for(
 
 def test_eager_calls_do_not_import_the_compiler_and_it_sees_the_operator_later() -> None:
     """The compiler takes longer to import than all else that a process of eager calls does."""
+    need_native()
     if importlib.util.find_spec("xllm_kernel._build.fastcall") is None:
         pytest.skip("built without XLLM_KERNEL_BUILD_FASTCALL")
     lines = (
