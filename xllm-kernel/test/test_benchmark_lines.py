@@ -7,9 +7,10 @@ from typing import Any
 import benchmark_documents as documents
 import pytest
 
+from xllm_kernel.benchmark.names import shortened
 from xllm_kernel.benchmark.report.columns import groups, microseconds, ratio_text, table
 from xllm_kernel.benchmark.report.facts import worst_error
-from xllm_kernel.benchmark.report.lines import lines, shortened
+from xllm_kernel.benchmark.report.lines import lines
 from xllm_kernel.benchmark.report.reasons import processes, reasons
 from xllm_kernel.benchmark.report.summary import headline, sentences, standings
 

@@ -10,7 +10,8 @@ import benchmark_documents as made
 import pytest
 from conftest import REPOSITORY_ROOT, need
 
-from xllm_kernel.benchmark.past.compare import main
+from xllm_kernel.benchmark.past.compare import compare, main, terminal
+from xllm_kernel.benchmark.past.documents import load
 
 SCHEMA = REPOSITORY_ROOT / "docs" / "schema" / "comparison.schema.json"
 
@@ -48,6 +49,50 @@ def test_compare_exit_codes_are_those_that_are_published(
         _report(new, **fields)
         assert main([str(old), str(new)]) == code
         assert capsys.readouterr().out.splitlines()[-1].startswith(word)
+
+
+@pytest.mark.parametrize("width", [70, 80, 120])
+def test_compare_fits_the_width_and_keeps_what_decides(
+    old: Path, tmp_path: Path, width: int
+) -> None:
+    new = _report(tmp_path / "new.json", 1.3)
+    head, *rest = terminal(compare(load(old), load(new)), width).partition("\n\n")[2].splitlines()
+    rows = rest[: len(made.SHAPES)]
+    assert max(len(line) for line in [head, *rows]) <= width
+    assert head.split()[0] == "case"
+    assert "ratio [low, high]" in head
+    assert head.split()[-1] == "verdict"
+    assert all("1.300 [1." in row and row.endswith("SLOWER") for row in rows)
+    assert len({row.split()[0] for row in rows}) == len(made.SHAPES)
+    said = "\n".join(rest)
+    assert "  cases: affine/bfloat16/*/seed5309\n" in said
+    assert ("  implementation: cpu.simd.affine\n" in said) == (width < 120)
+    assert ("want of width: " in said) == (width < 120)
+
+
+def test_compare_keeps_threads_and_regimes_that_differ(tmp_path: Path) -> None:
+    hot, cold = made.figures(made.samples(1, 10.0)), made.figures(made.samples(2, 20.0))
+    rows = [made.row(threads=n, regimes={"hot": hot, "cold": cold}) for n in (1, 2)]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(made.document(rows)), encoding="utf-8")
+    table = terminal(compare(load(path), load(path)), 60).partition("\n\n")[2].splitlines()[:5]
+    words = [line.split() for line in table]
+    assert {"regime", "threads"} <= set(words[0])
+    names = {tuple(w for w in row if w in ("hot", "cold", "1", "2")) for row in words[1:]}
+    assert names == {(regime, n) for regime in ("hot", "cold") for n in ("1", "2")}
+
+
+def test_compare_shows_what_would_steer_a_terminal(tmp_path: Path, old: Path) -> None:
+    document = json.loads(old.read_text())
+    document["rows"][0]["case_id"] = "\x1b]0;title\x07"
+    document["revision"] = "\x1b[2J"
+    path = tmp_path / "hostile.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    shown = terminal(compare(load(path), load(old)), 100) + terminal(
+        compare(load(old), load(path)), 100
+    )
+    assert not set(shown) & {"\x1b", "\x07"}
+    assert "\\x1b]0;title\\x07" in shown
 
 
 def test_compare_of_a_simulated_report_exits_3_with_the_notice(old: Path, tmp_path, capsys) -> None:

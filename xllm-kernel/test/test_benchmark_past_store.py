@@ -16,10 +16,10 @@ from typing import Any
 import benchmark_documents as made
 import pytest
 
-from xllm_kernel.benchmark.past import store
+from xllm_kernel.benchmark.past import history, store
 from xllm_kernel.benchmark.past.documents import DocumentError, load
 from xllm_kernel.benchmark.past.history import main
-from xllm_kernel.benchmark.past.text import sparkline
+from xllm_kernel.benchmark.past.sparkline import sparkline
 
 
 def _run(day: int, factor: float = 1.0, **more: Any) -> made.Document:
@@ -152,11 +152,32 @@ def test_history_shows_runs_in_time_order_with_ratios_and_shares(tmp_path: Path,
     shown = capsys.readouterr().out
     blocks = shown.strip().split("\n\n")
     assert len(blocks) == 3
-    lines = [line.split() for line in blocks[0].splitlines() if "rev" in line and "+00" in line]
+    lines = [line.split() for line in blocks[0].splitlines() if "  rev" in line and "T03" in line]
     assert [line[1] for line in lines] == ["rev1", "rev2", "rev3"]
-    assert [line[-2] for line in lines] == ["-", "SAME", "SLOWER"]
-    assert [line[-3] for line in lines] == ["-", "1.000", "1.400"]
+    assert [line[-1] for line in lines] == ["-", "SAME", "SLOWER"]
+    assert [line[-2] for line in lines] == ["-", "1.000", "1.400"]
     assert all("%" in line for line in lines)
+
+
+def test_history_fits_80_columns_and_says_what_stands_in_the_way_of_a_verdict(
+    tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "room", lambda: 80)
+    troubled = _run(2)
+    for row in troubled["rows"]:
+        row["timings"]["regimes"]["hot"]["unstable"] = ["throttled"]
+    for run in (troubled, _run(3)):
+        store.add(run, tmp_path)
+    assert main(["--store", str(tmp_path)]) == 0
+    (block, *_) = capsys.readouterr().out.split("\n\n")
+    _, _, head, first, doubt, second, why, gone = block.splitlines()
+    assert max(map(len, (head, first, second))) <= 80
+    assert head.split()[0] == "started"
+    assert head.split()[-1] == "verdict"
+    assert (first.split()[1], doubt.strip()) == ("rev2", "unstable: throttled")
+    assert (second.split()[1], second.split()[-1]) == ("rev3", "AMBIGUOUS")
+    assert "throttled" in why
+    assert gone == "  not shown for want of width: of ceiling"
 
 
 def test_history_breaks_where_runs_are_not_comparable(tmp_path: Path, capsys) -> None:

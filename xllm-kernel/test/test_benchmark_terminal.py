@@ -12,7 +12,7 @@ from conftest import need
 from xllm_kernel.benchmark.report import markdown, terminal
 from xllm_kernel.benchmark.report.columns import table
 from xllm_kernel.benchmark.report.lines import lines
-from xllm_kernel.benchmark.report.terminal import fitted
+from xllm_kernel.benchmark.tables import fitted
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 

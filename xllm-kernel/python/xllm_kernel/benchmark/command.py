@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ from xllm_kernel.benchmark.leading import BASELINE, Contender, Leader
 from xllm_kernel.benchmark.past import store
 from xllm_kernel.benchmark.past.documents import DocumentError
 from xllm_kernel.benchmark.statistics.plateau import Rule
+from xllm_kernel.benchmark.tables import room
 from xllm_kernel.benchmark.timing import Timing
 from xllm_kernel.benchmark.units import REGIMES, check_regimes, default_regime
 from xllm_kernel.errors import ConfigurationError
@@ -26,9 +26,6 @@ from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes.crew import Crew, can_isolate
 from xllm_kernel.numerics.processes.worker import EXIT_COULD_NOT_RUN, EXIT_USAGE
 from xllm_kernel.numerics.report import Report
-
-# Of a line where nobody looks at a terminal: no table is folded.
-_WIDE = 200
 
 
 def main(argv: Sequence[str]) -> int:
@@ -139,8 +136,7 @@ class _Pages:
 
 def shown(document: Mapping[str, Any]) -> str:
     """Return a report's document as it is shown where standard output goes."""
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
-    return pages.terminal(document, width, color=sys.stdout.isatty())
+    return pages.terminal(document, room(), color=sys.stdout.isatty())
 
 
 def find_probe() -> tuple[Probe | None, dict[str, str | None]]:

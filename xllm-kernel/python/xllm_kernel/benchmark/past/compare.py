@@ -17,8 +17,8 @@ from typing import Any
 from xllm_kernel.benchmark.past.documents import DocumentError, Identity, Past, load
 from xllm_kernel.benchmark.past.judge import Judged, judge
 from xllm_kernel.benchmark.past.pairing import Pairing, pair, shown
-from xllm_kernel.benchmark.past.text import aligned
 from xllm_kernel.benchmark.statistics import Verdict
+from xllm_kernel.benchmark.tables import KEPT, Plain, drawn, fitted, printable, room
 from xllm_kernel.numerics.render import NOTHING, number
 from xllm_kernel.numerics.report import json_value, replace_text
 
@@ -134,28 +134,34 @@ def main(argv: Sequence[str]) -> int:
     except (DocumentError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return USAGE
-    print(terminal(comparison))
+    print(terminal(comparison, room()))
     return comparison.exit_code
 
 
-def terminal(comparison: Comparison) -> str:
-    """Return the table, what is in one report alone, and the verdict."""
+def terminal(comparison: Comparison, width: int) -> str:
+    """Return the table, what is in one report alone, and the verdict.
+
+    Args:
+        comparison: what came of two reports.
+        width: characters in a line that the table must fit.
+    """
     lines = [
         *_facts("OLD", comparison.old),
         *_facts("NEW", comparison.new),
         "",
     ]
     if comparison.rows:
-        lines += [*aligned(_cells(comparison.rows), names=3), ""]
+        lines += [*_table(comparison.rows, width), ""]
         lines += [*_reasons(comparison.rows), *_notes(comparison.rows)]
     for name, identities in (
         ("OLD", comparison.pairing.only_old),
         ("NEW", comparison.pairing.only_new),
     ):
-        lines += [f"  only in {name}: {_named(identity)}" for identity in identities]
-    lines += [f"  no figures in NEW: {why}" for why in comparison.pairing.lost]
-    lines += [f"  not comparable: {reason}" for reason in comparison.pairing.reasons]
-    return "\n".join([*lines, comparison.verdict])
+        lines += [f"  only in {name}: {printable(_named(identity))}" for identity in identities]
+    lines += [f"  no figures in NEW: {printable(why)}" for why in comparison.pairing.lost]
+    lines += [f"  not comparable: {printable(why)}" for why in comparison.pairing.reasons]
+    word, _, rest = comparison.verdict.partition("  ")
+    return "\n".join([*lines, f"{word}  {printable(rest)}"])
 
 
 def _notes(rows: Sequence[Judged]) -> list[str]:
@@ -209,30 +215,45 @@ def _parser() -> argparse.ArgumentParser:
 
 def _facts(name: str, past: Past) -> list[str]:
     facts = (f"{key} {value}".strip() for key, value in shown(past).items())
-    return [f"{name}  {past.name}", *(f"     {fact}" for fact in facts)]
+    return [f"{name}  {printable(past.name)}", *(f"     {printable(fact)}" for fact in facts)]
 
 
-def _cells(rows: Sequence[Judged]) -> list[tuple[str, ...]]:
-    head = ("case", "implementation", "regime", "threads", "old us", "new us")
-    cells: list[tuple[str, ...]] = [(*head, "ratio [low, high]", "yardstick", "verdict")]
-    for row in rows:
-        threads = NOTHING if row.identity.threads is None else str(row.identity.threads)
-        moved = NOTHING if row.yardstick is None else number(row.yardstick.ratio)
-        interval = f"{row.ratio.middle:.3f} [{row.ratio.low:.3f}, {row.ratio.high:.3f}]"
-        cells.append(
-            (
-                row.identity.case_id,
-                row.identity.implementation,
-                row.identity.regime,
-                threads,
-                number(row.old_us),
-                number(row.new_us),
-                interval,
-                moved,
-                row.verdict.value,
-            )
-        )
-    return cells
+def _table(rows: Sequence[Judged], width: int) -> list[str]:
+    columns, cells = _columns(rows), [list(map(printable, _cells(row))) for row in rows]
+    kept, shown, notes = fitted(columns, cells, width)
+    return [*drawn(kept, shown), *(f"  {note}" for note in notes)]
+
+
+def _columns(rows: Sequence[Judged]) -> list[Plain]:
+    """Return the columns; those that tell rows apart stay, those that repeat one word may go."""
+    regimes = {row.identity.regime for row in rows}
+    threads = {row.identity.threads for row in rows}
+    return [
+        Plain("case", words=True, between="/"),
+        Plain("implementation", words=True, between="."),
+        Plain("regime", KEPT if len(regimes) > 1 else 1, words=True),
+        Plain("threads", KEPT if len(threads) > 1 else 2),
+        Plain("old us", 4),
+        Plain("new us", 5),
+        Plain("ratio [low, high]"),
+        Plain("yardstick", 3),
+        Plain("verdict", words=True),
+    ]
+
+
+def _cells(row: Judged) -> tuple[str, ...]:
+    identity, ratio = row.identity, row.ratio
+    return (
+        identity.case_id,
+        identity.implementation,
+        identity.regime,
+        NOTHING if identity.threads is None else str(identity.threads),
+        number(row.old_us),
+        number(row.new_us),
+        f"{ratio.middle:.3f} [{ratio.low:.3f}, {ratio.high:.3f}]",
+        NOTHING if row.yardstick is None else number(row.yardstick.ratio),
+        row.verdict.value,
+    )
 
 
 def _reasons(rows: Sequence[Judged]) -> list[str]:
@@ -241,7 +262,7 @@ def _reasons(rows: Sequence[Judged]) -> list[str]:
     for row in rows:
         if row.why:
             where.setdefault(row.why, []).append(_named(row.identity))
-    return [f"  {why}: {'; '.join(named)}" for why, named in where.items()]
+    return [f"  {printable(why)}: {printable('; '.join(named))}" for why, named in where.items()]
 
 
 def _row(row: Judged) -> Mapping[str, Any]:

@@ -15,9 +15,10 @@ from xllm_kernel.benchmark.past import store
 from xllm_kernel.benchmark.past.compare import DEFAULT_GATE, Comparison, compare, share
 from xllm_kernel.benchmark.past.documents import DocumentError, Figure, Identity, Past, load
 from xllm_kernel.benchmark.past.judge import Judged
-from xllm_kernel.benchmark.past.text import aligned, sparkline
+from xllm_kernel.benchmark.past.sparkline import sparkline
 from xllm_kernel.benchmark.statistics import median
 from xllm_kernel.benchmark.statistics.ratios import sign_interval
+from xllm_kernel.benchmark.tables import Plain, drawn, fitted, printable, room
 from xllm_kernel.numerics.render import NOTHING, number
 from xllm_kernel.platforms.evidence import disclaimer
 
@@ -94,9 +95,9 @@ def main(argv: Sequence[str]) -> int:
     for identity in chosen:
         print("\n".join(_shown(identity, list(history.line(identity)))), end="\n\n")
     for line in simulated:
-        print(line)
+        print(printable(line))
     for line in damaged:
-        print(f"history: skipped {line}", file=sys.stderr)
+        print(f"history: skipped {printable(line)}", file=sys.stderr)
     if damaged:
         return DAMAGED
     if not chosen and not simulated:
@@ -150,16 +151,29 @@ def _shown(identity: Identity, steps: Sequence[Step]) -> list[str]:
     bars = sparkline(
         [median(step.figure.samples) for step in steps], sys.stdout.encoding or "ascii"
     )
-    title = f"{identity.case_id}  {identity.implementation}, {identity.regime}{threads}"
-    head, *lines = aligned([_HEADINGS, *map(_cells, steps)], names=2)
+    name = printable(f"{identity.implementation}, {identity.regime}{threads}")
+    title = f"{printable(identity.case_id)}  {name}"
+    cells = [list(map(printable, _cells(step))) for step in steps]
+    columns, cells, notes = fitted(_COLUMNS, cells, room())
+    head, *lines = drawn(columns, cells)
     shown = [title, f"  {bars}", head]
     for step, line in zip(steps, lines, strict=True):
-        shown += [f"  -- not comparable with the run before: {why}" for why in step.breaks]
+        shown += [
+            f"  -- not comparable with the run before: {printable(why)}" for why in step.breaks
+        ]
         shown.append(line)
-    return shown
+        shown += [f"     {printable(why)}" for why in _doubts(step)]
+    return [*shown, *(f"  {note}" for note in notes)]
 
 
-_HEADINGS = ("started", "revision", "median us [low, high]", "ceiling", "ratio", "verdict", "why")
+_COLUMNS = (
+    Plain("started", words=True),
+    Plain("revision", words=True),
+    Plain("median us [low, high]"),
+    Plain("of ceiling", 1),
+    Plain("ratio"),
+    Plain("verdict", words=True),
+)
 
 
 def _cells(step: Step) -> tuple[str, ...]:
@@ -167,17 +181,22 @@ def _cells(step: Step) -> tuple[str, ...]:
     low, high = sign_interval(sorted(samples)) if len(samples) >= _FEWEST else (None, None)
     roofline: Mapping[str, float] = step.figure.figures.get("roofline") or {}
     reached = f"{100 * roofline['share']:.0f} %" if "share" in roofline else NOTHING
-    unstable = "unstable: " + ", ".join(step.figure.unstable) if step.figure.unstable else NOTHING
     judged = step.judged
     return (
-        step.past.document["started"],
+        step.past.document["started"][: len("2026-01-02T03:04:05")],
         (step.past.document.get("revision") or NOTHING)[:12],
         f"{number(median(samples))} [{number(low)}, {number(high)}]",
         reached,
         NOTHING if judged is None else number(judged.ratio.middle),
         NOTHING if judged is None else judged.verdict.value,
-        unstable if judged is None else judged.why or NOTHING,
     )
+
+
+def _doubts(step: Step) -> list[str]:
+    """Return what stands in the way of a verdict."""
+    if step.judged is not None:
+        return [step.judged.why] if step.judged.why else []
+    return [f"unstable: {', '.join(step.figure.unstable)}"] if step.figure.unstable else []
 
 
 def _parser() -> argparse.ArgumentParser:

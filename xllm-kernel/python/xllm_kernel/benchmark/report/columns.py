@@ -26,6 +26,7 @@ class Column:
         value: what it sorts by; None sorts last, whichever way.
         weight: how long it stays where there is no room; the lightest goes first.
         words: whether it holds words, which stand to the left.
+        between: of names that may be shortened, what stands between their parts; else None.
     """
 
     heading: str
@@ -34,6 +35,7 @@ class Column:
     value: Callable[[Line], float | None] | None = None
     weight: int = 9
     words: bool = False
+    between: str | None = None
 
 
 def microseconds(value: object) -> str:
@@ -113,9 +115,21 @@ def _roofline(show: Callable[[Mapping[str, Any]], str]) -> Callable[[Line], str]
     return lambda line: NOTHING if _share(line) is None else show(line.roofline or {})
 
 
-CASE = Column("case", lambda line: line.case, "the suite's name of the case", weight=99, words=True)
+CASE = Column(
+    "case",
+    lambda line: line.case,
+    "the suite's name of the case",
+    weight=99,
+    words=True,
+    between="/",
+)
 IMPLEMENTATION = Column(
-    "implementation", lambda line: line.implementation, "what was called", weight=98, words=True
+    "implementation",
+    lambda line: line.implementation,
+    "what was called",
+    weight=98,
+    words=True,
+    between=".",
 )
 THREADS = Column(
     "threads",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from xllm_kernel.benchmark.names import shortened
 from xllm_kernel.benchmark.report.columns import (
     CASE,
     REGIME_MEANINGS,
@@ -18,7 +19,7 @@ from xllm_kernel.benchmark.report.columns import (
 )
 from xllm_kernel.benchmark.report.front import badge, scrolled, section
 from xllm_kernel.benchmark.report.html import Markup, tag
-from xllm_kernel.benchmark.report.lines import Line, implementations_of, regimes_of, shortened
+from xllm_kernel.benchmark.report.lines import Line, implementations_of, regimes_of
 
 PAGE_LINES = 3000
 """Lines that a page shows: with more it would be too large to send around."""

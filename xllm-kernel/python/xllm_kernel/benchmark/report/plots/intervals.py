@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from xllm_kernel.benchmark.names import shortened
 from xllm_kernel.benchmark.report.columns import ratio_text
 from xllm_kernel.benchmark.report.html import Markup, joined, number, tag
-from xllm_kernel.benchmark.report.lines import Line, shortened
+from xllm_kernel.benchmark.report.lines import Line
 from xllm_kernel.benchmark.report.plots.marks import color, mark
 from xllm_kernel.benchmark.report.plots.scales import Log, spanning
 from xllm_kernel.benchmark.report.plots.sweeps import Panel, panel_name

@@ -1,31 +1,10 @@
-"""Tables and lines of text for a terminal.
-
-Knows nothing of what they show.
-"""
+"""A line of bars for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 _STEPS = "▁▂▃▄▅▆▇█"
-
-
-def aligned(cells: Sequence[Sequence[str]], names: int) -> list[str]:
-    """Align words to the left and figures to the right.
-
-    Args:
-        cells: rows of equal length, the headings first.
-        names: how many columns in front hold words; the last one does too.
-    """
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = []
-    for row in cells:
-        shown = [
-            cell.ljust(width) if at < names or at == len(row) - 1 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  " + "  ".join(shown).rstrip())
-    return lines
 
 
 def sparkline(values: Sequence[float | None], encoding: str) -> str:
