@@ -36,6 +36,11 @@ MISSING = """
 from peers.peer import Peer, version
 PEER = Peer("missing", lambda: version("no-such-thing"), {})
 """
+BROKEN = """
+from peers.peer import Peer
+
+PEER = Peer(undefined)
+"""
 RUN = """
 import sys
 from pathlib import Path
@@ -73,7 +78,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
             check=False,
         )
 
-    files = {"ours": OURS, "right": RIGHT, "wrong": WRONG, "gone": MISSING}
+    files = {"ours": OURS, "right": RIGHT, "wrong": WRONG, "gone": MISSING, "broken": BROKEN}
     return run(run_python, tmp_path_factory.mktemp("peers"), **files)
 
 
@@ -108,7 +113,8 @@ def test_a_wrong_library_gets_no_figures_and_the_others_go_on(whole: Any) -> Non
 def test_a_missing_library_is_listed_with_the_reason(whole: Any) -> None:
     done, document, output = whole
     assert {(one["name"], one["reason"]) for one in document["missing"]} == {
-        ("missing", "not installed: no-such-thing; pip says why it failed")
+        ("missing", "not installed: no-such-thing; pip says why it failed"),
+        ("broken", "broken.py, line 4: NameError: name 'undefined' is not defined"),
     }
     assert not rows_of(document, "missing")
     assert "not installed: no-such-thing" in output.with_suffix(".md").read_text(encoding="utf-8")
@@ -148,7 +154,26 @@ def test_a_failing_row_names_the_command_that_runs_it_again(whole: Any) -> None:
     assert first["reproduce"].endswith("--case out/bfloat16/3x64")
 
 
-@pytest.mark.parametrize("ours", [MISSING, WRONG.replace('"wrong"', '"mine"')])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("PEER = (", "it.py, line 1: SyntaxError: '(' was never closed"),
+        ("PEER = 5", "it.py: ImportError: "),
+        ("\nimport no_such", "it.py, line 2: ModuleNotFoundError: No module named 'no_such'"),
+    ],
+)
+def test_a_file_that_defines_no_library_is_one_that_does_not_load(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "it.py").write_text(text, encoding="utf-8")
+    (peer,) = main.discover(tmp_path).values()
+    assert peer.name == "it"
+    with pytest.raises(load_bench("peers.peer").PeerError) as caught:
+        peer.load()
+    assert why in str(caught.value)
+
+
+@pytest.mark.parametrize("ours", [BROKEN, MISSING, WRONG.replace('"wrong"', '"mine"')])
 def test_without_ours_the_command_fails(
     run_python: Callable[..., Any], tmp_path: Path, ours: str
 ) -> None:

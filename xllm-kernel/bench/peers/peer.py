@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,13 +77,37 @@ class Peer:
 
 
 def discover(folder: Path = LIBRARIES) -> dict[str, Peer]:
-    """Return the ``PEER`` of every file in a folder by the file's stem, ours first."""
+    """Return the ``PEER`` of every file in a folder by the file's stem, ours first.
+
+    A file that cannot be read as one is a library that does not load, with that as its reason.
+    """
     stems = sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
     stems.sort(key=lambda stem: stem != OURS)
     return {stem: _peer(folder / f"{stem}.py") for stem in stems}
 
 
 def _peer(path: Path) -> Peer:
+    try:
+        return _defined(path)
+    except Exception as error:  # noqa: BLE001 - of any kind: one file must not end the others' run
+        why = f"{_place(path, error)}: {reason(error)}"
+        return Peer(path.stem, partial(_refuse, why), {})
+
+
+def _refuse(why: str) -> Library:
+    raise PeerError(why)
+
+
+def _place(path: Path, error: Exception) -> str:
+    """Return the file's name, with the line that was being executed."""
+    if isinstance(error, SyntaxError):
+        return f"{path.name}, line {error.lineno}"
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame.lineno for frame in frames if frame.filename == str(path)]
+    return f"{path.name}, line {own[-1]}" if own else path.name
+
+
+def _defined(path: Path) -> Peer:
     spec = importlib.util.spec_from_file_location(f"peers.libraries.{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} must be a Python module")
