@@ -139,7 +139,7 @@ def ceilings(
     passes: Mapping[str, Taken],
     kinds: Mapping[str, str],
 ) -> dict[str, Any] | None:
-    """Return the share of the ceiling that binds, or None where nothing is known of one.
+    """Return the share of the ceiling that binds, or None where it is not known.
 
     Args:
         work: what a call takes, as the suite states it.
@@ -147,13 +147,11 @@ def ceilings(
         passes: samples of each pass, taken in the same rounds.
         kinds: of each pass: ``memory`` or ``compute``.
     """
-    if work is None:
+    every = {name: list(taken.samples.values()) for name, taken in passes.items()}
+    # A pass that waited for somebody in every round may be the quickest, and a lower ceiling than
+    # the machine's makes a share too large.
+    if work is None or any(all(one.disturbed for one in samples) for samples in every.values()):
         return None
-    # The best that was seen: a pass that waited for somebody says nothing of what memory allows,
-    # and where every one did, nothing is known.
-    best = {
-        name: min(taken.values(WALL, calm))
-        for name, taken in passes.items()
-        if (calm := [n for n, sample in taken.samples.items() if sample.disturbed is None])
-    }
+    # The best that was seen, disturbed or not: what disturbs makes nothing quicker.
+    best = {name: min(one.columns[WALL] for one in samples) for name, samples in every.items()}
     return roofline(Work(**work), median_us, best, kinds)
