@@ -169,6 +169,20 @@ def test_summary_without_a_probe_says_why_there_are_no_ceilings() -> None:
     assert "No ceilings: the library is not built." in sentences(document, lines(document))
 
 
+def test_summary_counts_the_rows_whose_ceiling_is_not_known() -> None:
+    document = documents.pair() | {"ceilings": {"level": "avx2", "absent": None}}
+    assert "No ceiling" not in " ".join(sentences(document, lines(document)))
+    for row in document["rows"][:2]:
+        row["timings"]["regimes"]["hot"]["roofline"] = None
+    said = sentences(document, lines(document))
+    (told,) = [one for one in said if one.startswith("No ceiling")]
+    assert told.startswith("No ceiling is known for 2 rows: ")
+    for row in document["rows"]:
+        row["work"] = None  # the suite states none
+    said = sentences(document, lines(document))
+    assert not [one for one in said if one.startswith("No ceiling")]
+
+
 def test_processes_that_died_are_told_with_their_rank() -> None:
     document = documents.troubled()
     document["ranks"] = 2

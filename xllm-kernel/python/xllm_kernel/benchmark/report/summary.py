@@ -207,8 +207,19 @@ def _ceilings(document: Document, found: Sequence[Line]) -> list[str]:
                 f"{document['implementation']} reaches {part} of what the machine allows{middle}, "
                 f"{regime}."
             )
-    absent = (document.get("ceilings") or {}).get("absent")
-    return said + ([f"No ceilings: {absent}."] if absent else [])
+    about = document.get("ceilings") or {}
+    if about.get("absent"):
+        return [*said, f"No ceilings: {about['absent']}."]
+    unknown = sum(
+        line.times is not None and line.bytes_moved is not None and line.roofline is None
+        for line in found
+    )
+    if about.get("level") and unknown:
+        said.append(
+            f"No ceiling is known for {_count(unknown, 'row')}: a pass of it was disturbed in "
+            "every round, or it is of fewer threads."
+        )
+    return said
 
 
 def _troubles(document: Document, found: Sequence[Line]) -> list[str]:
