@@ -76,6 +76,33 @@ def test_a_contender_that_goes_away_leaves_its_samples_and_the_rest_go_on() -> N
     assert turns.count("b") == 3
 
 
+@pytest.mark.parametrize("rule", [Rule(repeats=40), Rule(budget_s=9.0)])
+def test_those_who_take_part_for_others_do_not_go_on_without_them(rule: Rule) -> None:
+    """All windows are calm; a reader that says otherwise would hide what happens here."""
+    machine = Machine()
+
+    def give(key: str, number: int) -> Sample | None:
+        machine.at += 0.1
+        return Sample({WALL: 1.0}) if key == "ceiling" or number < 2 else None
+
+    def times(samples: Mapping[str, Sample]) -> list[float]:
+        return [sample.columns[WALL] for key, sample in samples.items() if key != "ceiling"]
+
+    turns: list[str] = []
+    course = conduct(
+        ("a", "b", "ceiling"), times, rule, machine.read, lambda: machine.at, random.Random(1)
+    )
+    key = next(course)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            turns.append(key)
+            key = course.send(give(key, turns.count(key) - 1))
+    taken, stopped = end.value.value
+    assert stopped is Stop.BUDGET
+    assert taken["a"].rounds() == taken["b"].rounds() == [0, 1]
+    assert len(turns) == 9
+
+
 def test_nobody_left_ends_the_rounds() -> None:
     (taken, stopped), turns = _conducted(_exactly(6), Machine(), lambda key, n: None)
     assert (stopped, len(turns)) == (Stop.BUDGET, 3)

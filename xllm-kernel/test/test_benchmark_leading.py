@@ -225,3 +225,25 @@ def test_what_others_do_meanwhile_marks_the_row(clock: _Clock) -> None:
 
     machine.read = read  # the fixture puts it back
     assert _led(Leader(Rule(repeats=20)), {me: 10.0})[me]["unstable"] == [OTHERS]
+
+
+@pytest.mark.parametrize("rule", [Rule(repeats=30), Rule(budget_s=5.0)])
+@pytest.mark.parametrize("baseline", [False, True])
+def test_when_all_contenders_die_their_ceilings_do_not_go_on(
+    clock: _Clock, rule: Rule, baseline: bool
+) -> None:
+    times = dict.fromkeys(Contender("mine", 1).twice, 3.0)
+    if baseline:
+        times |= dict.fromkeys(Contender("ours", 1, BASELINE).twice, 3.0)
+    found = _led(Leader(rule, _Probe()), times, gone=lambda contender, number: number > 4)
+    assert all(len(figures["wall_us"]["samples"]) == 4 for figures in found.values())
+
+
+def test_first_processes_of_two_baselines_alone_go_on(clock: _Clock) -> None:
+    mine = [pair for n in (1, 2) for pair in Contender("ours", n, BASELINE).twice]
+    found = _led(
+        Leader(Rule(repeats=30), _Probe()),
+        {key: 3.3 if key.second else 3.0 for key in mine},
+        gone=lambda contender, number: contender.second and number > 4,
+    )
+    assert [len(found[key]["wall_us"]["samples"]) for key in mine if not key.second] == [30, 30]

@@ -75,7 +75,10 @@ class Taken:
 
 
 Decisive = Callable[[Mapping[Key, Sample]], Sequence[float]]
-"""Takes a round's samples; returns the values whose noise decides when there are enough."""
+"""Takes a round's samples; returns the values whose noise decides when there are enough.
+
+None where those that are left take part for others, who went away: there is nothing to go on for.
+"""
 
 Conducted = tuple[dict[Key, Taken], Stop]
 """What everybody gave, and why it stopped."""
@@ -115,11 +118,11 @@ def conduct(
             else:
                 rounds.taken[key].samples[rounds.count] = sample
         rounds.end_one(present)
-        if not present or rounds.complete or clock() - before.at >= _WINDOW_S:
+        if not rounds.wanted or rounds.complete or clock() - before.at >= _WINDOW_S:
             now = read()
             rounds.end_window(disturbance(before, now))
             before = now
-            stop = rounds.stop(now.at - began.at) if present else Stop.BUDGET
+            stop = rounds.stop(now.at - began.at) if rounds.wanted else Stop.BUDGET
     rounds.end()
     return rounds.taken, stop
 
@@ -145,14 +148,23 @@ class _Rounds(Generic[Key]):
         self._window.append(self.count)
         self.count += 1
 
+    def _of(self, number: int) -> dict[Key, Sample]:
+        """Return the samples of a round, of those who are still there."""
+        return {key: self.taken[key].samples[number] for key in self._present}
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody is left for whom rounds are taken."""
+        return bool(self._present) and bool(self._decisive(self._of(self.count - 1)))
+
     def end_window(self, why: str | None) -> None:
         """Take in the rounds of a window that was calm, or say of all what disturbed them."""
         limits = self._slowest_paces() if why is None else {}
         for number in self._window:
-            samples = {key: self.taken[key].samples[number] for key in self._present}
+            samples = self._of(number)
             if why is not None:
                 self._mark(number, samples, why)
-            elif samples and all(
+            elif self.wanted and all(
                 sample.disturbed is None and not _behind(sample, limits.get(key))
                 for key, sample in samples.items()
             ):

@@ -186,11 +186,12 @@ def _decisive(samples: Mapping[Any, Sample]) -> list[float]:
     """
     times = {key: one.columns[WALL] for key, one in samples.items() if isinstance(key, Contender)}
     base = {key.threads: us for key, us in times.items() if key.role == BASELINE and not key.second}
-    return [
+    compared = [
         us / base[key.threads] if key.threads in base else us
         for key, us in times.items()
-        if key.role != BASELINE or key.second or len(times) == 1
+        if key.role != BASELINE or key.second
     ]
+    return compared or list(times.values())
 
 
 class _Ceiling:
