@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import benchmark_documents as made
 import pytest
-from conftest import REPOSITORY_ROOT, need
+from conftest import PACKAGE_ROOT, REPOSITORY_ROOT, need
 
 from xllm_kernel.benchmark.past.compare import compare, main, terminal
 from xllm_kernel.benchmark.past.documents import load
@@ -174,6 +178,21 @@ def test_compare_output_follows_its_schema(fields: dict[str, Any], old: Path, tm
     assert list(validator.iter_errors(written)) == []
     assert written["exit_code"] == code
     assert list(validator.iter_errors(written | {"exit_code": 1 if code != 1 else 0}))
+
+
+@pytest.mark.parametrize(
+    ("stdout", "encoding"), [("> /dev/full", "utf-8"), (">&-", "utf-8"), ("", "ascii")]
+)
+def test_output_that_nobody_can_read_changes_no_exit_code(
+    old: Path, tmp_path: Path, stdout: str, encoding: str
+) -> None:
+    """A crash would exit 1, which says that there is a regression."""
+    other = _report(tmp_path / "other.json", revision="gr\xfcn \u2713")
+    command = [sys.executable, "-m", "xllm_kernel.benchmark", "compare", str(old), str(other)]
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT / "python"), "PYTHONIOENCODING": encoding}
+    line = f"{shlex.join(command)} {stdout}"
+    done = subprocess.run(line, shell=True, env=env, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_compare_output_that_cannot_be_written_exits_2(old: Path, tmp_path: Path, capsys) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import benchmark_documents as made
 import pytest
 
+from xllm_kernel.benchmark.past.compare import compare, terminal
 from xllm_kernel.benchmark.past.documents import DocumentError, load, parse
 from xllm_kernel.benchmark.past.pairing import Pairing, pair, shown
+from xllm_kernel.benchmark.statistics import ratios
 
 Change = Callable[[made.Document], Any]
 
@@ -229,3 +231,77 @@ def test_pair_lists_what_is_in_one_report_alone_and_why_rows_were_lost() -> None
     ] * 2
     assert [i.case_id for i in pairing.only_new] == ["another"] * 2
     assert pairing.lost == ["affine/bfloat16/1x512/seed5309, cpu.simd.affine on 1 threads: wrong"]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Return the way to everything in a document, of lists the first."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value[:1])
+    for key, inner in inside:
+        yield (*place, key)
+        if isinstance(inner, (dict, list)):
+            yield from _places(inner, (*place, key))
+
+
+ABSURD = (None, [], [0], "x", 0, -1, float("nan"), 10**400, {"a": 1}, True)
+
+
+def test_no_damage_to_a_report_gets_past_reading_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does must not stop a comparison: a crash of it would look like a regression."""
+    monkeypatch.setattr(ratios, "_DRAWS", 20)
+    honest = made.pair()
+    honest["rows"] = honest["rows"][:2]
+    old, refused, read = parse(honest, "old"), 0, 0
+    text = json.dumps(honest)
+    for place in _places(honest):
+        for value in (*ABSURD, KeyError):
+            damaged = json.loads(text)
+            inner = damaged
+            for key in place[:-1]:
+                inner = inner[key]
+            if value is KeyError:
+                del inner[place[-1]]
+            else:
+                inner[place[-1]] = value
+            try:
+                new = parse(damaged, "new")
+            except DocumentError:
+                refused += 1
+                continue
+            read += 1
+            for one in (compare(old, new), compare(new, old)):
+                assert json.dumps(one.as_dict(), allow_nan=False)
+                assert terminal(one, 80)
+    assert refused > 300
+    assert read > 1000
+
+
+def _impossible(document: made.Document) -> None:
+    _hot(document)["roofline"].update(impossible=True, share=4.0)
+
+
+def test_an_impossible_figure_is_none_and_no_baseline_either() -> None:
+    honest = made.pair()
+    candidate, baseline = (
+        honest["rows"][0],
+        next(row for row in honest["rows"] if row["implementation"] == honest["baseline"]),
+    )
+    assert candidate["case_id"] == baseline["case_id"]
+    old = parse(honest, "old")
+
+    new = parse(_changed(_impossible, honest), "new")
+    (gone,) = old.figures.keys() - new.figures.keys()
+    assert (gone.implementation, gone.case_id) == (
+        candidate["implementation"],
+        candidate["case_id"],
+    )
+    assert any("faster than the machine allows" in why for why in pair(old, new).lost)
+    assert compare(old, new).exit_code == 5
+
+    changed = copy.deepcopy(honest)
+    spoiled = changed["rows"][honest["rows"].index(baseline)]
+    spoiled["timings"]["regimes"]["hot"]["roofline"].update(impossible=True)
+    new = parse(changed, "new")
+    assert old.figures[gone].against["baseline"] == honest["baseline"]
+    assert not new.figures[gone].against
+    others = [one for identity, one in new.figures.items() if identity.case_id != gone.case_id]
+    assert sum(bool(one.against) for one in others) == len(others) // 2

@@ -73,7 +73,8 @@ def _run(
         ]
         roof = made.roofline(made.work("bfloat16", *shape), usual)
         copy = sorted(spells)[count // 2] * (4 + number) * math.exp(draw.gauss(0, 0.005))
-        roof["ceilings_us"] = {"copy": copy, "fma": copy / 3}
+        roof |= {"ceilings_us": {"copy": copy, "fma": copy / 3}, "share": copy / usual}
+        roof["impossible"] = False
         empty = [0.1 * spell * math.exp(draw.gauss(0, 0.03)) for spell in spells]
         given = made.figures(
             taken,

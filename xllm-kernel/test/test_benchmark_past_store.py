@@ -215,6 +215,16 @@ def test_history_names_damaged_files_skips_them_and_exits_3(tmp_path: Path, caps
     assert "rev1" in said.out
 
 
+@pytest.mark.parametrize("field", [{"revision": 7}, {"evidence": ["cpu"]}, {"receipt": "x"}])
+def test_history_skips_a_report_whose_facts_are_none(
+    field: dict[str, Any], tmp_path: Path, capsys
+) -> None:
+    store.add(_run(1), tmp_path)
+    (tmp_path / "odd.json").write_text(json.dumps(_run(2) | field))
+    assert main(["--store", str(tmp_path)]) == 3
+    assert "skipped odd.json: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "options",
     [

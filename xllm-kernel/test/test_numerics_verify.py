@@ -17,7 +17,7 @@ import pytest
 from numerics_world import World
 
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.numerics import arguments, streams, verify
 from xllm_kernel.numerics.processes import ranks, shards
 from xllm_kernel.numerics.processes.worker import RunEndedError
 from xllm_kernel.numerics.render import Tables
@@ -369,6 +369,6 @@ def test_text_that_the_terminal_has_no_letters_for_is_escaped(
 ) -> None:
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    verify._print("50 \u00b5s")
+    streams.show("50 \u00b5s")
     sys.stdout.flush()
     assert raw.getvalue() == b"50 \\xb5s\n"

@@ -21,7 +21,7 @@ from xllm_kernel.benchmark.tables import room
 from xllm_kernel.benchmark.timing import Timing
 from xllm_kernel.benchmark.units import REGIMES, check_regimes, default_regime
 from xllm_kernel.errors import ConfigurationError
-from xllm_kernel.numerics import arguments, verify
+from xllm_kernel.numerics import arguments, streams, verify
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes.crew import Crew, can_isolate
 from xllm_kernel.numerics.processes.worker import EXIT_COULD_NOT_RUN, EXIT_USAGE
@@ -80,7 +80,7 @@ class Run:
         if folder is None or not shown_as.last:
             return code
         try:
-            print(f"  stored: {store.add(shown_as.last, folder)}")
+            streams.show(f"  stored: {store.add(shown_as.last, folder)}")
         except (OSError, DocumentError) as error:
             print(f"--store: {error}", file=sys.stderr)
             return EXIT_COULD_NOT_RUN

@@ -6,18 +6,16 @@ Knows neither operators nor devices nor modes: suites judge, platforms capture a
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from xllm_kernel.errors import ConfigurationError, KernelError
-from xllm_kernel.numerics import render
+from xllm_kernel.numerics import render, streams
 from xllm_kernel.numerics.arguments import Request
 from xllm_kernel.numerics.processes import ranks, shards
 from xllm_kernel.numerics.processes.crew import Crew, MakeCrew, make_crew
@@ -78,7 +76,7 @@ def run(request: Request, command: Command) -> int:
     Returns:
         The process's exit code.
     """
-    _open_standard_streams()
+    streams.open_all()
     if request.listing:
         return _list(request)
     try:
@@ -115,7 +113,7 @@ def _owned(keeper: _Keeper, place: ranks.Place | None, command: Command) -> int:
     except OSError as error:
         print(f"--output: {request.output} can no longer be written: {error}", file=sys.stderr)
         return EXIT_COULD_NOT_RUN
-    _print(keeper.pages.terminal(report))
+    streams.show(keeper.pages.terminal(report))
     return EXIT_COULD_NOT_RUN if report.exit_code is None else report.exit_code
 
 
@@ -302,35 +300,6 @@ def _list(request: Request) -> int:
     for case in cases:
         print(case.case_id)
     return EXIT_PASSED
-
-
-def _print(text: str) -> None:
-    """Print whatever the terminal can show; what it cannot becomes an escape, not an error.
-
-    Where nobody reads, or nothing more fits, the verdict stands as the exit code and the report
-    have it.
-    """
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            print(f"the result cannot be printed: {error}", file=sys.stderr, flush=True)
-        # What is left in the buffer would fail again when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _open_standard_streams() -> None:
-    """Give closed standard streams an end: a pipe would take their numbers otherwise."""
-    for descriptor in range(3):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, so this one
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (for good)
-            setattr(sys, name, nowhere)
 
 
 @contextlib.contextmanager

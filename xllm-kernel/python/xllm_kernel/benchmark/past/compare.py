@@ -19,6 +19,7 @@ from xllm_kernel.benchmark.past.judge import Judged, judge
 from xllm_kernel.benchmark.past.pairing import Pairing, pair, shown
 from xllm_kernel.benchmark.statistics import Verdict
 from xllm_kernel.benchmark.tables import KEPT, Plain, drawn, fitted, printable, room
+from xllm_kernel.numerics import streams
 from xllm_kernel.numerics.render import NOTHING, number
 from xllm_kernel.numerics.report import json_value, replace_text
 
@@ -125,6 +126,7 @@ def compare(old: Past, new: Past, gate: float = DEFAULT_GATE) -> Comparison:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line that follows the word ``compare``; return the exit code."""
+    streams.open_all()
     options = _parser().parse_args(argv)
     try:
         comparison = compare(load(options.old), load(options.new), options.gate)
@@ -134,7 +136,7 @@ def main(argv: Sequence[str]) -> int:
     except (DocumentError, OSError) as error:
         print(f"compare: {error}", file=sys.stderr)
         return USAGE
-    print(terminal(comparison, room()))
+    streams.show(terminal(comparison, room()))
     return comparison.exit_code
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from xllm_kernel.errors import KernelError
 from xllm_kernel.numerics.report import SCHEMA_VERSION
 from xllm_kernel.platforms.evidence import disclaimer
 
+_IMPOSSIBLE = "its figure was faster than the machine allows, an error of measurement"
 _WORDS = ("operation", "implementation", "device", "mode", "started")
 
 
@@ -62,6 +63,17 @@ class Figure:
         reasons: Sequence[str] = self.figures["unstable"]
         return reasons
 
+    @property
+    def impossible(self) -> bool:
+        """Whether it is faster than the machine allows: an error of measurement."""
+        return bool((self.figures.get("roofline") or {}).get("impossible"))
+
+    @property
+    def against(self) -> Mapping[str, Any]:
+        """The comparison with the baseline; empty where there is none."""
+        found: Mapping[str, Any] = self.figures.get("against") or {}
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Past:
@@ -70,14 +82,14 @@ class Past:
     Attributes:
         name: the file, for messages.
         document: the whole report.
-        figures: of the rows that have any which stand for a device.
-        without: why a row has no figures, by operation, implementation, threads and case.
+        figures: of the rows that have any which stand for a device; none that is impossible.
+        without: why there is no figure, by identity; its regime is empty for the whole row.
     """
 
     name: str
     document: Mapping[str, Any]
     figures: Mapping[Identity, Figure]
-    without: Mapping[tuple[str, str, int | None, str], str]
+    without: Mapping[Identity, str]
 
     @property
     def environment(self) -> Mapping[str, Any]:
@@ -123,23 +135,48 @@ def parse(document: object, name: str) -> Past:
     for key in _WORDS:
         if not isinstance(whole.get(key), str):
             raise _refusal(name, f"'{key}' must be text", repr(whole.get(key)))
+    for key in ("revision", "evidence"):
+        _check_word(whole.get(key), name, f"'{key}'")
     _mapping(whole.get("environment"), name, "'environment'")
+    _optional(whole, "ceilings", name, "the report")
+    build = _optional(whole, "receipt", name, "the report").get("build", [])
+    _check_words(build, name, "the receipt's 'build'")
     rows = whole.get("rows")
     if not isinstance(rows, list):
         raise _refusal(name, "'rows' must be a list", type(rows).__name__)
     figures: dict[Identity, Figure] = {}
-    without: dict[tuple[str, str, int | None, str], str] = {}
+    without: dict[Identity, str] = {}
     for number, row in enumerate(rows):
-        found = dict(_figures(_mapping(row, name, f"rows[{number}]"), name))
-        if not found:
-            place = (row["operation"], row["implementation"], row.get("threads"), row["case_id"])
-            without[place] = row.get("reason") or str(row.get("status"))
+        every = dict(_figures(_mapping(row, name, f"rows[{number}]"), name))
+        if not every:
+            without[_identity(row, "")] = str(row.get("reason") or row.get("status"))
+        found = {identity: one for identity, one in every.items() if not one.impossible}
+        without |= dict.fromkeys(every.keys() - found.keys(), _IMPOSSIBLE)
         twice = figures.keys() & found.keys()
         if twice:
             seen = f"two of {min(map(str, twice))}"
             raise _refusal(name, "must have one figure of each identity", seen)
         figures |= found
-    return Past(name, whole, figures, without)
+    return Past(name, whole, _without_impossible_baselines(figures, without), without)
+
+
+def _without_impossible_baselines(
+    figures: Mapping[Identity, Figure], without: Mapping[Identity, str]
+) -> dict[Identity, Figure]:
+    """Take away what was divided by a figure that is an error of measurement."""
+    found = {}
+    for identity, figure in figures.items():
+        base = replace(identity, implementation=str(figure.against.get("baseline")))
+        gone = without.get(base) == _IMPOSSIBLE
+        values = {**figure.figures, "against": None} if gone else figure.figures
+        found[identity] = replace(figure, figures=values)
+    return found
+
+
+def _identity(row: Mapping[str, Any], regime: str) -> Identity:
+    return Identity(
+        row["operation"], row["implementation"], row.get("threads"), row["case_id"], regime
+    )
 
 
 def _figures(row: Mapping[str, Any], name: str) -> Iterator[tuple[Identity, Figure]]:
@@ -149,6 +186,7 @@ def _figures(row: Mapping[str, Any], name: str) -> Iterator[tuple[Identity, Figu
     threads = row.get("threads")
     if threads is not None and not isinstance(threads, int):
         raise _refusal(name, "a row's 'threads' must be a number or null", repr(threads))
+    _check_word(row.get("evidence"), name, "a row's 'evidence'")
     # Whatever somebody wrote there: times of a stand-in are no figures.
     if row.get("timings") is None or disclaimer(row.get("evidence")):
         return
@@ -159,24 +197,27 @@ def _figures(row: Mapping[str, Any], name: str) -> Iterator[tuple[Identity, Figu
     timings = _mapping(row["timings"], name, f"{where}: 'timings'")
     for regime, value in _mapping(timings.get("regimes"), name, f"{where}: 'regimes'").items():
         figures = _mapping(value, name, f"{where}, {regime}")
-        yield (
-            Identity(row["operation"], row["implementation"], threads, row["case_id"], regime),
-            Figure(row, figures, _samples(figures, regime, name, f"{where}, {regime}")),
-        )
+        samples = _samples(figures, regime, name, f"{where}, {regime}")
+        yield _identity(row, regime), Figure(row, figures, samples)
 
 
 def _samples(figures: Mapping[str, Any], regime: str, name: str, where: str) -> Sequence[float]:
     """Return the samples of the column that counts, after all that is read later was checked."""
-    if not isinstance(figures.get("unstable"), list):
-        raise _refusal(name, f"{where}: 'unstable' must be a list", repr(figures.get("unstable")))
-    for key in ("against", "noise_floor", "roofline", "empty_callable"):
-        if figures.get(key) is not None:
-            _mapping(figures[key], name, f"{where}: '{key}'")
-    against = figures.get("against")
-    ratios = [figures.get("noise_floor")]
-    ratios += [] if against is None else [against.get("noise_floor"), against.get("ratio")]
-    for ratio in ratios:
+    _check_words(figures.get("unstable"), name, f"{where}: 'unstable'")
+    against = _optional(figures, "against", name, where)
+    for ratio in (figures.get("noise_floor"), against.get("noise_floor"), against.get("ratio")):
         _check_ratio(ratio, name, where)
+    roofline = _optional(figures, "roofline", name, where)
+    empty = _optional(_optional(figures, "empty_callable", name, where), "wall_us", name, where)
+    numbers = {
+        "iterations": figures.get("iterations", 1),
+        "the empty callable's median": empty.get("median", 0.0),
+        "the share of the ceiling": roofline.get("share", 0.0),
+        **_optional(roofline, "ceilings_us", name, where),
+    }
+    for what, value in numbers.items():
+        if not 0.0 <= _number(value) < math.inf:
+            raise _refusal(name, f"{where}: {what} must be a finite number from 0", repr(value))
     # Of a call that returns before the device is done, the host's time is what is asked for.
     asked = "host_enqueue_us" if regime == "enqueue" else "wall_us"
     column = asked if asked in figures else "wall_us"
@@ -184,7 +225,7 @@ def _samples(figures: Mapping[str, Any], regime: str, name: str, where: str) -> 
     if not isinstance(samples, list) or not samples:
         raise _refusal(name, f"{where}: '{column}' must have samples", repr(samples))
     for sample in samples:
-        if not isinstance(sample, (int, float)) or not (0.0 < sample < math.inf):
+        if not 0.0 < _number(sample) < math.inf:
             raise _refusal(name, f"{where}: samples must be finite times above 0", repr(sample))
     return samples
 
@@ -196,10 +237,34 @@ def _check_ratio(value: Mapping[str, Any] | None, name: str, where: str) -> None
             float(value["low"]) <= float(value["middle"]) <= float(value["high"])
             and 0.0 < float(value["middle"]) < math.inf
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         good = False
     if not good:
         raise _refusal(name, f"{where}: a ratio must have low <= middle <= high", repr(value))
+
+
+def _number(value: object) -> float:
+    """Return a number that a calculation can use; NaN for what is none, or too large for one."""
+    try:
+        return float(value) if isinstance(value, (int, float)) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _check_word(value: object, name: str, what: str) -> None:
+    if value is not None and not isinstance(value, str):
+        raise _refusal(name, f"{what} must be text or null", repr(value))
+
+
+def _check_words(value: object, name: str, what: str) -> None:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise _refusal(name, f"{what} must be a list of texts", repr(value))
+
+
+def _optional(whole: Mapping[str, Any], key: str, name: str, where: str) -> Mapping[str, Any]:
+    """Return an object that may be absent or null, as an empty one then."""
+    value = whole.get(key)
+    return {} if value is None else _mapping(value, name, f"{where}: '{key}'")
 
 
 def _mapping(value: object, name: str, what: str) -> Mapping[str, Any]:

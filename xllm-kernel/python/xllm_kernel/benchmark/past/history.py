@@ -19,6 +19,7 @@ from xllm_kernel.benchmark.past.sparkline import sparkline
 from xllm_kernel.benchmark.statistics import median
 from xllm_kernel.benchmark.statistics.ratios import sign_interval
 from xllm_kernel.benchmark.tables import Plain, drawn, fitted, printable, room
+from xllm_kernel.numerics import streams
 from xllm_kernel.numerics.render import NOTHING, number
 from xllm_kernel.platforms.evidence import disclaimer
 
@@ -83,6 +84,7 @@ class History:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line that follows the word ``history``; return the exit code."""
+    streams.open_all()
     options = _parser().parse_args(argv)
     try:
         found = store.entries(options.store)
@@ -92,10 +94,10 @@ def main(argv: Sequence[str]) -> int:
     runs, simulated, damaged = _open(found, options)
     history = History(runs, options.gate)
     chosen = [identity for identity in history.identities() if _asked_for(identity, options)]
-    for identity in chosen:
-        print("\n".join(_shown(identity, list(history.line(identity)))), end="\n\n")
-    for line in simulated:
-        print(printable(line))
+    figures = ["\n".join([*_shown(one, list(history.line(one))), ""]) for one in chosen]
+    shown = [*figures, *map(printable, simulated)]
+    if shown:
+        streams.show("\n".join(shown))
     for line in damaged:
         print(f"history: skipped {printable(line)}", file=sys.stderr)
     if damaged:

@@ -270,7 +270,7 @@ def _slowest(pair: Pair, ratio: Ratio, idle: Yardstick | None) -> Yardstick | No
     """Return the yardstick of a row that slowed most."""
     found = [] if idle is None else [idle]
     old, new = (
-        (figure.figures.get("roofline") or {}).get("ceilings_us", {})
+        (figure.figures.get("roofline") or {}).get("ceilings_us") or {}
         for figure in (pair.old, pair.new)
     )
     found += [

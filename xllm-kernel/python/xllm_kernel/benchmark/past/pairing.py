@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from xllm_kernel.benchmark.past.documents import Figure, Identity, Past
@@ -56,7 +56,7 @@ def pair(old: Past, new: Past) -> Pairing:
     lost = {
         f"{i.case_id}, {i.implementation}{_on(i)}: {why}": None
         for i in only_old
-        if (why := new.without.get((i.operation, i.implementation, i.threads, i.case_id)))
+        if (why := new.without.get(i) or new.without.get(replace(i, regime="")))
     }
     reasons = _simulated(old, new) or [
         *_facts_that_differ(old, new),
