@@ -270,6 +270,23 @@ def test_a_store_that_cannot_be_made_is_refused_before_anything_is_timed(
     assert "--store: must be a folder" in capsys.readouterr().err
 
 
+def test_a_store_that_nothing_can_be_added_to_is_refused_before_anything_is_timed(
+    world: World,
+    measured: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def without_links(self: Path, target: str) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(Path, "hardlink_to", without_links)
+    assert benchmark(["--implementation", "cpu.plain.affine", "--store", str(tmp_path)]) == 2
+    assert measured == []
+    assert "--store: must be a folder" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == [".lock"]
+
+
 @pytest.mark.parametrize("option", ["--iterations", "--repeats"])
 @pytest.mark.parametrize("value", ["0", "-1", "many", "99999999999999999999"])
 def test_counts_must_be_positive(world: World, option: str, value: str) -> None:

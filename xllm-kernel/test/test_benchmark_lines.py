@@ -164,6 +164,16 @@ def test_summary_of_a_killed_run_says_what_did_not_run() -> None:
     assert "The run did not end: 4 rows did not run." in sentences(document, lines(document))
 
 
+def test_an_implementation_that_is_its_own_baseline_says_why_it_has_no_ratio() -> None:
+    document = documents.single()
+    document["baseline"] = document["implementation"]
+    (line, *_) = lines(document)
+    assert line.against is None
+    assert not line.is_baseline
+    assert line.doubt is not None
+    assert line.doubt.startswith("too few rounds")
+
+
 def test_summary_without_a_probe_says_why_there_are_no_ceilings() -> None:
     document = _pair() | {"ceilings": {"level": None, "absent": "the library is not built"}}
     assert "No ceilings: the library is not built." in sentences(document, lines(document))

@@ -149,12 +149,12 @@ def find_probe() -> tuple[Probe | None, dict[str, str | None]]:
 
 
 def _check_store(folder: Path) -> None:
-    """Make the folder of past runs now: after a run it would be too late to say that it cannot."""
+    """Try the folder of past runs now: after a run it would be too late to say that it fails."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        store.prepare(folder)
     except OSError as error:
         raise ConfigurationError(
-            f"--store: must be a folder that can be written to: {error}"
+            f"--store: must be a folder that files can be added to, by hard links: {error}"
         ) from error
 
 

@@ -78,6 +78,17 @@ def add(document: Mapping[str, Any], folder: Path) -> Path:
     return path
 
 
+def prepare(folder: Path) -> None:
+    """Make a folder and try what ``add`` will do there.
+
+    Raises:
+        OSError: where reports cannot be added.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder):
+        _place(folder, ".tried", "").unlink()
+
+
 def entries(folder: Path) -> list[Entry]:
     """Return what is in a folder, the oldest run first, damaged files last.
 

@@ -145,7 +145,9 @@ def lines(document: Document) -> list[Line]:
         for line in bare
         if line.figures is not None and line.implementation == document.get("baseline")
     }
-    return [_compared(line, document, bases) for line in bare]
+    # Where nothing else has rows, an implementation is its own baseline, and a candidate.
+    own = {line.implementation for line in bare} == {document.get("baseline")}
+    return [_compared(line, document, bases, own) for line in bare]
 
 
 def _bare(document: Document) -> Iterable[Line]:
@@ -164,13 +166,22 @@ def _place(line: Line) -> tuple[object, ...]:
     return line.row["operation"], line.case, line.threads, line.regime
 
 
-def _compared(line: Line, document: Document, bases: Mapping[tuple[object, ...], bool]) -> Line:
-    """Add the comparison, or why there is none; ``bases`` says which baselines are impossible."""
+def _compared(
+    line: Line, document: Document, bases: Mapping[tuple[object, ...], bool], own: bool
+) -> Line:
+    """Add the comparison, or why there is none.
+
+    Args:
+        line: as the row has it.
+        document: the report.
+        bases: which baselines are impossible.
+        own: whether the implementation is its own baseline.
+    """
     if line.figures is None or line.impossible:
         return line
     against, doubt = line.figures["against"], None
     name = document.get("baseline")
-    mine = line.implementation == name
+    mine = line.implementation == name and not own
     if against is not None and bases.get(_place(line)):
         against, doubt = None, "the baseline's figure is impossible"
     elif against is None and name and not mine:
