@@ -41,7 +41,7 @@ def test_unstable_figures_are_shown_without_their_verdict() -> None:
     assert (ours.verdict, ours.unstable, ours.median) == ("UNSTABLE", ("throttled",), 2.0)
     assert sentences(_pair(unstable=["throttled"]), lines(_pair(unstable=["throttled"])))[1:3] == [
         f"Against {BASELINE}, hot: 1 UNSTABLE.",
-        "The same thing measured twice differs by up to 0.5 %, 0.5 % at the median row, hot.",
+        "The same thing measured twice differs by up to 0.0 %, 0.0 % at the median row, hot.",
     ]
 
 
@@ -162,6 +162,32 @@ def test_summary_of_a_killed_run_says_what_did_not_run() -> None:
     document = documents.partial()
     assert headline(document) == "NOT RUN  2 of 6 cases passed, 4 not run"
     assert "The run did not end: 4 rows did not run." in sentences(document, lines(document))
+
+
+def test_noise_is_what_was_measured_in_rows_with_a_ratio_and_without() -> None:
+    document = documents.pair()
+    quiet = {"low": 1.0, "middle": 1.0, "high": 1.002}
+    for row in document["rows"]:
+        figures = row["timings"]["regimes"]["hot"]
+        figures["noise_floor"] = quiet
+        if figures["against"] is not None:
+            figures["against"] |= {"noise_floor": quiet, "band": 0.0115}
+    found = lines(document)
+    assert {line.against is None for line in found} == {True, False}
+    assert all(line.noise == pytest.approx(0.002) for line in found)
+
+
+def test_a_row_shows_operations_a_second_where_arithmetic_binds_and_bytes_elsewhere() -> None:
+    document = documents.pair()
+    first = document["rows"][0]["timings"]["regimes"]["hot"]["roofline"]
+    first |= {"binding": "fma", "gflop_per_s": 12.34, "gb_per_s": 5.678}
+    columns, cells = table(lines(document))
+    headings = [column.heading for column in columns]
+    at = [headings.index(name) for name in ("GB/s", "GFLOP/s")]
+    assert [cells[0][i] for i in at] == ["-", "12.3"]
+    assert cells[1][at[0]] != "-"
+    assert cells[1][at[1]] == "-"
+    assert "GFLOP/s" not in [column.heading for column in table(lines(documents.pair()))[0]]
 
 
 def test_an_implementation_that_is_its_own_baseline_says_why_it_has_no_ratio() -> None:

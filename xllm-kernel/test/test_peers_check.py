@@ -80,12 +80,20 @@ def large(change: Callable[[torch.Tensor], object]) -> dict:
     return check.judge((result,), result, (block.double(),))
 
 
-def test_of_a_large_output_the_first_the_last_and_every_16th_row_are_judged() -> None:
+def test_of_a_large_output_the_first_block_the_last_and_every_16th_row_are_judged() -> None:
     assert large(lambda result: None)["status"] == "passed"
-    assert large(lambda result: None)["rows"] == "258: the first, the last, every 16th"
-    for row in (0, 16, 4096, 4099):
+    assert large(lambda result: None)["rows"] == "320: the first 67, the last, every 16th"
+    for row in (0, 16, 66, 4096, 4099):
         assert large(lambda result, row=row: result[row].zero_())["status"] == "failed"
-    assert large(lambda result: result[17].zero_())["status"] == "passed"
+    assert large(lambda result: result[67].zero_())["status"] == "passed"
+
+
+@pytest.mark.parametrize(
+    ("count", "width"), [(10, 1 << 18), (200, 6144), (512, 6144), (4096, 6144)]
+)
+def test_every_row_of_the_block_is_judged_in_every_large_output(count: int, width: int) -> None:
+    seen = {row % rows.BLOCK_ROWS for row in rows.judged(count, width)}
+    assert seen == set(range(min(count, rows.BLOCK_ROWS)))
 
 
 def test_a_large_output_whose_rows_lie_elsewhere_fails() -> None:

@@ -186,6 +186,7 @@ def test_without_ours_the_command_fails(
 def figures(rounds: list[int], samples: list[float], **ceilings: float) -> dict:
     roofline = {"ceilings_us": ceilings} if ceilings else None
     timings = {"rounds": rounds, "wall_us": {"samples": samples}, "roofline": roofline}
+    timings["unstable"] = []
     return {"regimes": {"hot": timings}}
 
 
@@ -204,6 +205,14 @@ def test_the_gain_of_two_threads_pairs_rounds_that_both_have() -> None:
     two = figures([0, 1, 2, 3], [5.0, 10.0, 15.0, 1.0], copy=4.0, fma=1.0)
     told = page.gains(document(("mine", 1, "a", one), ("mine", 2, "a", two), ("x", 1, "a", one)))
     assert told == [("case", "mine", "best copy"), ("a", "2.00 [2.00, 2.00]", "1.50")]
+
+
+@pytest.mark.parametrize("change", [{"unstable": ["x"]}, {"roofline": {"impossible": True}}])
+def test_no_gain_of_figures_from_which_nothing_is_concluded(change: dict) -> None:
+    one, two = figures([0, 1, 2], [2.0] * 3), figures([0, 1, 2], [1.0] * 3)
+    assert len(page.gains(document(("mine", 1, "a", one), ("mine", 2, "a", two)))) == 2
+    two["regimes"]["hot"] |= change
+    assert page.gains(document(("mine", 1, "a", one), ("mine", 2, "a", two))) == []
 
 
 def test_the_best_copy_is_the_quickest_of_each_number_of_threads() -> None:

@@ -44,12 +44,14 @@ def test_every_file_of_the_folder_is_a_library_ours_first() -> None:
     assert set(found) == stems - {"__init__"}
     assert next(iter(found)) == "ours"
     assert len({one.name for one in found.values()}) == len(found)
+    assert all(one.calls for one in found.values())  # a file with an error has none
 
 
 def test_a_file_without_a_peer_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("", encoding="utf-8")
-    with pytest.raises(ImportError, match=r"empty\.py must define PEER"):
-        peer.discover(tmp_path)
+    (found,) = peer.discover(tmp_path).values()
+    with pytest.raises(peer.PeerError, match=r"empty\.py must define PEER"):
+        found.load()
 
 
 def test_every_call_is_of_an_operator_and_a_form_that_exist() -> None:

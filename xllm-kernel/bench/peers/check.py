@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from peers.rows import EVERY, judged
+from peers.rows import BLOCK_ROWS, EVERY, judged
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +43,9 @@ def judge(results: Sequence[torch.Tensor], like: torch.Tensor, expected: Any) ->
         "status": "passed",
         "max_error_steps": error,
         "limit_steps": LIMIT_STEPS,
-        "rows": "all" if every else f"{len(rows)}: the first, the last, every {EVERY}th",
+        "rows": "all"
+        if every
+        else f"{len(rows)}: the first {BLOCK_ROWS}, the last, every {EVERY}th",
     }
     if not error <= LIMIT_STEPS:
         verdict["status"] = "failed"

@@ -44,17 +44,24 @@ def gains(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return, a case each, our gain of the second thread and that of copying as many bytes.
 
     Returns:
-        Cells, the heading first; nothing where no case ran on one thread and on two.
+        Cells, the heading first; nothing where no case has figures that can be relied on, on one
+        thread and on two.
     """
     ours = [row for row in document["rows"] if row["implementation"] == document["baseline"]]
     by_case: dict[str, dict[int, Row]] = {}
     for row in ours:
         if row["timings"] is not None:
             figures = row["timings"]["regimes"][HOT]
-            by_case.setdefault(row["case_id"], {})[row["threads"]] = figures
+            if not _doubtful(figures):
+                by_case.setdefault(row["case_id"], {})[row["threads"]] = figures
     pairs = {case: (on[1], on[2]) for case, on in by_case.items() if {1, 2} <= on.keys()}
     cells = [(case, _gain(*both), _gain_of_copy(*both)) for case, both in pairs.items()]
     return [("case", str(document["baseline"]), "best copy"), *cells] if cells else []
+
+
+def _doubtful(figures: Row) -> bool:
+    """Say whether nothing may be concluded from figures."""
+    return bool(figures["unstable"] or (figures["roofline"] or {}).get("impossible"))
 
 
 def _gain(one: Row, two: Row) -> str:

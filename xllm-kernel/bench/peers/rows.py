@@ -83,7 +83,10 @@ def weight(dimensions: Dimensions) -> torch.Tensor:
 
 
 def judged(rows: int, width: int) -> list[int]:
-    """Return the numbers of the rows that are judged: all of a small output."""
+    """Return the numbers of the rows that are judged: all of a small output, else a block at least.
+
+    The block's rows are all there is to see; others, to the end, show that it was repeated rightly.
+    """
     if rows * width <= _LARGE_ELEMENTS:
         return list(range(rows))
-    return sorted({*range(0, rows, EVERY), rows - 1})
+    return sorted({*range(min(rows, BLOCK_ROWS)), *range(0, rows, EVERY), rows - 1})

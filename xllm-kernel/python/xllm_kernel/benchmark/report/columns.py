@@ -51,10 +51,9 @@ def ratio_text(ratio: Mapping[str, Any]) -> str:
     return f"{_ratio(ratio['middle'])} [{_ratio(ratio['low'])}, {_ratio(ratio['high'])}]"
 
 
-def rate_text(roofline: Mapping[str, Any]) -> str:
-    """Show the rate of bytes, 10^9 a second."""
-    rate = float(roofline["gb_per_s"])
-    return f"{rate:.2f}" if rate < 10 else f"{rate:.1f}"
+def rate_text(rate: float | None) -> str:
+    """Show a rate, 10^9 a second."""
+    return NOTHING if rate is None else f"{rate:.2f}" if rate < 10 else f"{rate:.1f}"
 
 
 def share_text(roofline: Mapping[str, Any]) -> str:
@@ -90,8 +89,23 @@ def _median_text(line: Line) -> str:
     return line.verdict if line.simulated and line.state == "passed" else microseconds(line.median)
 
 
-def _rate(line: Line) -> float | None:
-    return None if line.times is None or not line.roofline else float(line.roofline["gb_per_s"])
+def _rate(key: str, *, computing: bool) -> Callable[[Line], float | None]:
+    """Return a rate of the lines whose ceiling is that of arithmetic, or of the others."""
+
+    def value(line: Line) -> float | None:
+        if line.times is None or not line.roofline:
+            return None
+        return float(line.roofline[key]) if _computes(line.roofline) is computing else None
+
+    return value
+
+
+def _computes(roofline: Mapping[str, Any]) -> bool:
+    return roofline["binding"] in ("fma", "dot")
+
+
+_BYTES = _rate("gb_per_s", computing=False)
+_OPERATIONS = _rate("gflop_per_s", computing=True)
 
 
 def _share(line: Line) -> float | None:
@@ -166,10 +180,17 @@ FIGURES: Sequence[Column] = (
     ),
     Column(
         "GB/s",
-        _roofline(rate_text),
-        "10^9 bytes that a call must move, a second",
-        value=_rate,
+        lambda line: rate_text(_BYTES(line)),
+        "10^9 bytes that a call must move, a second, where memory is what limits it",
+        value=_BYTES,
         weight=22,
+    ),
+    Column(
+        "GFLOP/s",
+        lambda line: rate_text(_OPERATIONS(line)),
+        "10^9 operations that a call must do, a second, where arithmetic is what limits it",
+        value=_OPERATIONS,
+        weight=23,
     ),
     _time("p90", _of("wall_us", "p90"), "nine tenths of the samples are no longer", 8),
     _time("min", _of("wall_us", "minimum"), "the shortest sample", 7),
@@ -177,7 +198,8 @@ FIGURES: Sequence[Column] = (
     Column(
         "noise",
         lambda line: NOTHING if line.noise is None else f"{100 * line.noise:.1f} %",
-        "by how much the same thing measured twice differed; ratios this close to 1 say nothing",
+        "by how much the same thing measured twice differed; ratios this close to 1, or 0.95 % "
+        "more, say nothing",
         value=lambda line: line.noise,
         weight=4,
     ),

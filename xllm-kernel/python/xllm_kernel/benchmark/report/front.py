@@ -51,7 +51,8 @@ _SWEEPS = (
 )
 _RATIOS = (
     "Time over the baseline's in the same rounds, with its 95 % interval: left of 1 is faster. "
-    "Shaded is noise, what two processes of the same code differ by. Hollow marks are unstable."
+    "Shaded is the band of noise: what two processes of the same code differ by, and 0.95 %. "
+    "Hollow marks are unstable."
 )
 Draw = Callable[[Panel, Sequence[Panel], Mapping[str, int]], Markup]
 
