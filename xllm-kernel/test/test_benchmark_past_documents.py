@@ -185,6 +185,13 @@ def test_pair_of_two_simd_levels_names_them() -> None:
     old = _changed(built("avx2"))
     assert _pair(built("scalar"), old).reasons == ["SIMD level: avx2 in OLD, scalar in NEW"]
 
+    def baselines(level: str) -> Change:
+        receipt = {"build": [f"SIMD level {level} of scalar, avx2"]}
+        return lambda d: d.update(other_receipts={"cpu.simd.affine": receipt})
+
+    old = _changed(baselines("avx2"))
+    assert _pair(baselines("scalar"), old).reasons == ["SIMD level: avx2 in OLD, scalar in NEW"]
+
 
 def test_pair_of_threads_that_rows_do_not_state_reads_the_environment() -> None:
     old = _changed(lambda d: [_each("threads", None)(d), d["environment"].update(threads=1)])
@@ -250,6 +257,7 @@ def test_no_damage_to_a_report_gets_past_reading_it(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(ratios, "_DRAWS", 20)
     honest = made.pair()
     honest["rows"] = honest["rows"][:2]
+    honest["other_receipts"] = {honest["baseline"]: copy.deepcopy(honest["receipt"])}
     old, refused, read = parse(honest, "old"), 0, 0
     text = json.dumps(honest)
     for place in _places(honest):

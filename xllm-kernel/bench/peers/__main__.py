@@ -202,7 +202,8 @@ def _add_options(parser: argparse.ArgumentParser, operation: Operation) -> None:
         type=arguments.seconds,
         default=_BUDGET_S,
         metavar="SECONDS",
-        help="most time for the samples of a contender and case (default: %(default)g)",
+        help="time for the samples of a contender and case, twice that where the machine is busy "
+        "(default: %(default)g)",
     )
     add("--case", nargs="+", default=[], metavar="ID", help="run these cases alone")
     add(

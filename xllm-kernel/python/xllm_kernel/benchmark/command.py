@@ -203,7 +203,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.seconds,
         default=1.0,
         metavar="SECONDS",
-        help="most time for the samples of a contender, case and regime (default: %(default)g)",
+        help="time for the samples of an implementation, case and regime, twice that where the "
+        "machine is busy (default: %(default)g)",
     )
     add(
         "--regimes",

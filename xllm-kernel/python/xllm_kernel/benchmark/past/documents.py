@@ -139,8 +139,10 @@ def parse(document: object, name: str) -> Past:
         _check_word(whole.get(key), name, f"'{key}'")
     _mapping(whole.get("environment"), name, "'environment'")
     _optional(whole, "ceilings", name, "the report")
-    build = _optional(whole, "receipt", name, "the report").get("build", [])
-    _check_words(build, name, "the receipt's 'build'")
+    others = _optional(whole, "other_receipts", name, "the report")
+    for receipts, key in ((whole, "receipt"), *((others, key) for key in others)):
+        build = _optional(receipts, key, name, "the report").get("build", [])
+        _check_words(build, name, f"'build' of '{key}'")
     rows = whole.get("rows")
     if not isinstance(rows, list):
         raise _refusal(name, "'rows' must be a list", type(rows).__name__)

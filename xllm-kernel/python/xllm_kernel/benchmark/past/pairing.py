@@ -81,7 +81,7 @@ def shown(past: Past) -> dict[str, str]:
     }
     facts |= {f"built: {fact}": "" for fact in receipt.get("build", ()) if not _LEVEL.match(fact)}
     if past.document.get("status") == "not_run":
-        facts["unfinished"] = "the run did not end; rows that it did not reach count as absent"
+        facts["unfinished"] = "the run did not end; rows that it did not reach have no figures"
     return facts
 
 
@@ -100,10 +100,11 @@ def _simulated(old: Past, new: Past) -> list[str]:
 
 
 def _level(past: Past) -> str | None:
-    for fact in (past.document.get("receipt") or {}).get("build", ()):
-        if found := _LEVEL.match(fact):
-            return found[1]
-    return None
+    """Return the level of whoever has one: an implementation or its baseline."""
+    receipts = [past.document.get("receipt"), *(past.document.get("other_receipts") or {}).values()]
+    built = [fact for receipt in receipts for fact in (receipt or {}).get("build", ())]
+    levels = {found[1] for fact in built if (found := _LEVEL.match(fact))}
+    return " and ".join(sorted(levels)) or None
 
 
 def _processors(past: Past) -> object:
