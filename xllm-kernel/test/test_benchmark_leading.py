@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -225,6 +227,19 @@ def test_what_others_do_meanwhile_marks_the_row(clock: _Clock) -> None:
 
     machine.read = read  # the fixture puts it back
     assert _led(Leader(Rule(repeats=20)), {me: 10.0})[me]["unstable"] == [OTHERS]
+
+
+@pytest.mark.parametrize("wait_s", [0.0, 1.0])
+def test_a_ceiling_whose_threads_always_waited_is_none(clock: _Clock, wait_s: float) -> None:
+    class Waiting(_Probe):
+        def passes(self, work: Work, threads: int, *, cold: bool) -> list[Pass]:
+            waited = itertools.count()
+            found = super().passes(work, threads, cold=cold)
+            return [replace(one, waited=lambda: next(waited) * wait_s) for one in found]
+
+    me = Contender("mine", 1)
+    found = _led(Leader(Rule(repeats=8), Waiting()), {me: 4.0})
+    assert (found[me]["roofline"] is None) == (wait_s > 0)
 
 
 @pytest.mark.parametrize("rule", [Rule(repeats=30), Rule(budget_s=5.0)])

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <exception>
 #include <string_view>
 #include <system_error>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "ceilings/passes.h"
+#include "ceilings/places.h"
 #include "xllm_kernel/core.h"
 
 namespace xllm_kernel::ceilings {
@@ -30,6 +32,7 @@ constexpr std::int32_t kMostThreads = 256;  // as the refusal says
 constexpr std::int64_t kLine = 64;
 
 thread_local std::array<char, 512> last_error{};
+thread_local double last_waited_s = 0;
 
 // What must hold, and what was seen.
 double refuse(const char* rule, std::int64_t got) noexcept {
@@ -46,10 +49,20 @@ double refuse_dot(const char* level) noexcept {
   return kRefused;
 }
 
+// What a thread did of a measurement; it ran for all of it but `waited`.
 struct Span {
   Clock::time_point begin = Clock::time_point::max();
   Clock::time_point end = Clock::time_point::min();
+  Clock::duration waited{};
 };
+
+// How long the calling thread has run so far.
+Clock::duration run_so_far() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) +
+         std::chrono::nanoseconds(time.tv_nsec);
+}
 
 // The threads of one measurement meet here before they start.
 class Start final {
@@ -77,15 +90,21 @@ template <class Pass>
 double timed(std::int32_t threads, std::int64_t repetitions,
              const Pass& pass) noexcept try {
   Start start(threads);
+  Places places;
   std::vector<Span> spans(static_cast<std::size_t>(threads));
   const auto work = [&](std::int32_t thread) noexcept {
+    if (thread > 0) places.take();
     start.arrive_and_wait();
     const Clock::time_point begin = Clock::now();
+    const Clock::duration before = run_so_far();
     for (std::int64_t i = 0; i < repetitions; ++i) pass(thread);
-    spans[static_cast<std::size_t>(thread)] = {begin, Clock::now()};
+    const Clock::duration run = run_so_far() - before;
+    const Clock::time_point end = Clock::now();
+    spans[static_cast<std::size_t>(thread)] = {begin, end, end - begin - run};
   };
   {
     std::vector<std::jthread> others;
+    if (threads > 1) places.take();
     others.reserve(static_cast<std::size_t>(threads - 1));
     try {
       while (std::ssize(others) < threads - 1) {
@@ -101,7 +120,9 @@ double timed(std::int32_t threads, std::int64_t repetitions,
   for (const Span& span : spans) {
     whole.begin = std::min(whole.begin, span.begin);
     whole.end = std::max(whole.end, span.end);
+    whole.waited += span.waited;
   }
+  last_waited_s = std::chrono::duration<double>(whole.waited).count();
   return std::chrono::duration<double>(whole.end - whole.begin).count() /
          static_cast<double>(repetitions);
 } catch (const std::exception&) {
@@ -295,6 +316,8 @@ double xllm_ceiling_dot(std::int64_t operations, std::int32_t threads,
 }
 
 const char* xllm_ceiling_level(void) { return xllm_kernel::simd_level().name; }
+
+double xllm_ceiling_waited(void) { return xc::last_waited_s; }
 
 const char* xllm_ceiling_error(void) { return xc::last_error.data(); }
 

@@ -7,10 +7,11 @@
  * and returns the seconds of one pass: their mean. Repeat the call and keep the
  * least: a ceiling is the best that was seen.
  *
- * `threads` threads each take one contiguous part, in all passes; they start
- * together, and the clock runs from the first start to the last end. Starting
- * them is outside of it, and so is every wait between passes: what a real
- * kernel pays for a fork and join is no part of its ceiling.
+ * `threads` threads each take one contiguous part, in all passes, each on a
+ * processor of its own where there are enough; they start together, and the
+ * clock runs from the first start to the last end. Starting them is outside of
+ * it, and so is every wait between passes: what a real kernel pays for a fork
+ * and join is no part of its ceiling.
  *
  * Bytes a pass moves, by the convention of kernels (each byte that must be read
  * or written counts once):
@@ -73,6 +74,11 @@ XLLM_CEILING_API double xllm_ceiling_fma(int64_t operations, int32_t threads,
  * instruction: all but avx512bf16. */
 XLLM_CEILING_API double xllm_ceiling_dot(int64_t operations, int32_t threads,
                                          int64_t repetitions);
+
+/* Seconds that the threads of this thread's last measurement, together, did not
+ * run while the clock ran: others had their processors. About a microsecond a
+ * thread where nobody had. */
+XLLM_CEILING_API double xllm_ceiling_waited(void);
 
 /* The level in use; empty where XLLM_KERNEL_SIMD_LEVEL is wrong, in which case
  * every function refuses. */

@@ -15,7 +15,7 @@ from xllm_kernel.benchmark import figures
 from xllm_kernel.benchmark.ceilings.probe import MOST_THREADS, Pass, Probe
 from xllm_kernel.benchmark.conduct import Sample, Taken, conduct
 from xllm_kernel.benchmark.statistics import machine
-from xllm_kernel.benchmark.statistics.disturbance import Reading, interruption
+from xllm_kernel.benchmark.statistics.disturbance import Progress, Reading, interruption
 from xllm_kernel.benchmark.statistics.plateau import Rule
 from xllm_kernel.benchmark.units import COLD, WALL
 from xllm_kernel.numerics.processes.wire import Event
@@ -204,7 +204,11 @@ class _Ceiling:
 
     def sample(self) -> Sample:
         """Take one sample."""
-        before = machine.progress()
+        before = self._progress()
         us = self.found.measure(self._count)
-        disturbed = interruption(before, machine.progress(), us * self._count / 1e6)
+        disturbed = interruption(before, self._progress(), us * self._count / 1e6)
         return Sample({WALL: us}, disturbed=disturbed)
+
+    def _progress(self) -> Progress:
+        """Read how passes got on: what the process waits while their threads start is no matter."""
+        return Progress(switches=0, waited=self.found.waited())

@@ -4,14 +4,18 @@
 #include "ceilings/ceilings.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ceilings/passes.h"
+#include "ceilings/places.h"
 #include "simd/core/levels.h"
 #include "support/guarded.h"
 #include "support/kernels.h"
@@ -201,6 +205,74 @@ TEST(Interface, test_wrong_arguments_refused_and_nothing_written) {
   }
   ASSERT_GT(xllm_ceiling_copy(data + 64, data, 64, 1, 1), 0.0);
   EXPECT_STREQ(xllm_ceiling_error(), "");
+}
+
+// Processors that this process may run on.
+std::vector<int> allowed() {
+  cpu_set_t set;
+  std::vector<int> found;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return found;
+  for (int n = 0; n < CPU_SETSIZE; ++n) {
+    if (CPU_ISSET(n, &set) != 0) found.push_back(n);
+  }
+  return found;
+}
+
+void stay_on(const std::vector<int>& processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int n : processors) CPU_SET(n, &set);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof set, &set), 0);
+}
+
+TEST(Places, test_take_a_taken_processor_goes_to_another) {
+  const std::vector<int> all = allowed();
+  if (all.size() < 2) GTEST_SKIP() << "this process may use one processor only";
+  const std::vector<int> first = {all[0]};
+  const std::vector<int> both = {all[0], all[1]};
+  ceilings::Places places;
+  int there = -1;
+  std::thread([&] {
+    stay_on(first);
+    places.take();
+    EXPECT_EQ(allowed(), first);
+  }).join();
+  std::thread([&] {
+    stay_on(first);
+    stay_on(both);
+    places.take();
+    there = ::sched_getcpu();
+  }).join();
+  EXPECT_EQ(there, all[1]);
+}
+
+TEST(Places, test_take_without_another_stays) {
+  const std::vector<int> first = {allowed().at(0)};
+  ceilings::Places places;
+  for (int n = 0; n < 2; ++n) {
+    std::thread([&] {
+      stay_on(first);
+      places.take();
+      EXPECT_EQ(::sched_getcpu(), first[0]);
+      EXPECT_EQ(allowed(), first);
+    }).join();
+  }
+}
+
+// Whatever else the machine does: two threads on one processor cannot both run.
+TEST(Interface, test_waited_counts_what_threads_on_one_processor_wait) {
+  std::thread([] {
+    stay_on({allowed().at(0)});
+    std::int64_t repetitions = 1000;
+    double seconds = 0.0;
+    do {
+      repetitions *= 2;
+      seconds = xllm_ceiling_fma(std::int64_t{2} * XLLM_CEILING_GRAIN, 2,
+                                 repetitions) *
+                static_cast<double>(repetitions);
+    } while (seconds < 0.2);  // many slices of the scheduler
+    EXPECT_GT(xllm_ceiling_waited(), seconds / 4);
+  }).join();
 }
 
 TEST(Interface, test_level_is_the_forced_one) {

@@ -60,11 +60,13 @@ class Pass:
         name: as reports show it.
         kind: what it keeps busy.
         measure: does at least so many passes and returns the microseconds of one.
+        waited: returns the seconds that threads have waited for processors in all passes so far.
     """
 
     name: str
     kind: Literal["memory", "compute"]
     measure: Callable[[int], float]
+    waited: Callable[[], float] = lambda: 0.0
 
 
 def traffic(work: Work) -> dict[str, tuple[Part, ...]]:
@@ -105,7 +107,13 @@ class Probe:
     """
 
     def __init__(
-        self, call: Call, level: str, *, has_dot: bool, cache_bytes: int | None = None
+        self,
+        call: Call,
+        level: str,
+        *,
+        has_dot: bool,
+        cache_bytes: int | None = None,
+        waited: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """Measure through some library's functions.
 
@@ -114,8 +122,9 @@ class Probe:
             level: the library's SIMD level.
             has_dot: whether that level has dot products.
             cache_bytes: of the last-level cache; None where unknown.
+            waited: returns the seconds that its threads have waited for processors.
         """
-        self.level = level
+        self.level, self._waited = level, waited
         self._call, self._has_dot = call, has_dot
         self._cache_bytes = cache_bytes or _CACHE_BYTES
         self._hot, self._cold = Ring(), Ring()
@@ -139,7 +148,13 @@ class Probe:
             has_dot = False
         else:
             has_dot = True
-        return cls(library, level, has_dot=has_dot, cache_bytes=last_level_cache_bytes())
+        return cls(
+            library,
+            level,
+            has_dot=has_dot,
+            cache_bytes=last_level_cache_bytes(),
+            waited=lambda: library.waited,
+        )
 
     def passes(self, work: Work, threads: int, *, cold: bool) -> list[Pass]:
         """Return the passes that a work is held against, their memory in place.
@@ -157,10 +172,11 @@ class Probe:
         found = []
         for name, parts in traffic(work).items():
             measures = [self._moving(*part, threads, cold=cold) for part in parts]
-            found.append(Pass(name, "memory", _total(measures)))
+            found.append(Pass(name, "memory", _total(measures), self._waited))
         if work.operations:
             name = work.arithmetic if self._has_dot else "fma"
-            found.append(Pass(name, "compute", self._computing(name, work.operations, threads)))
+            measure = self._computing(name, work.operations, threads)
+            found.append(Pass(name, "compute", measure, self._waited))
         return found
 
     def close(self) -> None:
@@ -215,7 +231,11 @@ def _total(measures: list[Callable[[int], float]]) -> Callable[[int], float]:
 
 
 class _Library:
-    """The library's functions by their names."""
+    """The library's functions by their names.
+
+    Attributes:
+        waited: seconds that their threads have waited for processors, in all calls so far.
+    """
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._functions = {name: getattr(library, f"xllm_ceiling_{name}") for name in _SIGNATURES}
@@ -224,11 +244,14 @@ class _Library:
             function.restype = ctypes.c_double
         self._error, self._level = library.xllm_ceiling_error, library.xllm_ceiling_level
         self._error.restype = self._level.restype = ctypes.c_char_p
+        self._last_waited, self.waited = library.xllm_ceiling_waited, 0.0
+        self._last_waited.restype = ctypes.c_double
 
     def __call__(self, name: str, *arguments: int) -> float:
         seconds: float = self._functions[name](*arguments)
         if seconds < 0:
             raise ConfigurationError(f"ceilings [{name}]: {self._error().decode()}")
+        self.waited += self._last_waited()
         return seconds
 
     def level(self) -> str:

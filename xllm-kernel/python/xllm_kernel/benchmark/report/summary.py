@@ -21,7 +21,7 @@ from xllm_kernel.benchmark.report.lines import (
 )
 from xllm_kernel.platforms.evidence import disclaimer
 
-_STATES = (("failed", "failed"), ("error", "ended in an error"), ("n/a", "not applicable"))
+_STATES = (("failed", "failed"), ("error", "ended in an error"), ("n/a", "are not applicable"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ def _noise(found: Sequence[Line]) -> list[str]:
     """Say by how much the same thing measured twice differs."""
     said = []
     for regime in regimes_of(found):
-        inside = [line.noise for line in found if line.regime == regime]
+        inside = [line.noise for line in found if line.regime == regime and not line.unstable]
         bands = [100 * band for band in inside if band is not None]
         if bands:
             said.append(
