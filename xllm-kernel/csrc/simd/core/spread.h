@@ -14,7 +14,9 @@ namespace xllm_kernel::simd {
 
 // Bytes read and written that repay waking one more thread. Waking and waiting
 // cost 1 to 2 us on threads that still spin; a core moves this much through its
-// arithmetic in 8 us or more.
+// arithmetic in 8 us or more. Half of it would gain 16 rows of 6144 in bf16 13
+// to 23 % on a second thread in a tight loop, and lose as much again as the
+// call takes where threads have gone to sleep, 2 ms after the last call.
 inline constexpr std::int64_t kBytesPerThread = std::int64_t{1} << 18;
 
 // Threads that the work repays, at most `count` and at least one, each with a
