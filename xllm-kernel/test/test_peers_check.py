@@ -40,6 +40,15 @@ def test_two_steps_pass_and_three_fail(steps: int, status: str) -> None:
     assert verdict(changed((0, 0), 2.0 * (1 + steps * STEP)))["status"] == status
 
 
+@pytest.mark.parametrize(("units", "status"), [(1, "passed"), (2, "passed"), (3, "failed")])
+def test_below_the_smallest_normal_number_errors_are_of_its_steps(units: int, status: str) -> None:
+    """A rounding there is off by half of 2^-24 in float16, whatever that is of the value."""
+    exact = torch.tensor([[3 * 2.0**-24, 1.0]], dtype=torch.float64)
+    got = torch.tensor([[(3 + units) * 2.0**-24, 1.0]], dtype=torch.float16)
+    found = check.judge((got,), got, (exact,))
+    assert (found["status"], found["max_error_steps"]) == (status, float(units))
+
+
 @pytest.mark.parametrize(
     ("result", "seen"),
     [

@@ -13,8 +13,9 @@ from peers.rows import BLOCK_ROWS, EVERY, judged
 if TYPE_CHECKING:
     import torch
 
-# In steps of the dtype at 1. One rounding is off by half of one; several roundings, in another
-# order, by more. What a library gets wrong is off by far more.
+# In steps of the dtype at 1, of the exact value or, where that is smaller, of the smallest normal
+# number: below it numbers lie evenly, as far apart as there. One rounding is off by half of one;
+# several roundings, in another order, by more. What a library gets wrong is off by far more.
 LIMIT_STEPS = 2.0
 
 # Elements a piece: temporaries stay in the cache, and torch starts no threads for so few, which
@@ -31,7 +32,8 @@ def judge(results: Sequence[torch.Tensor], like: torch.Tensor, expected: Any) ->
         expected: each in float64, the rows of a block that repeats.
 
     Returns:
-        A verdict; ``max_error_steps`` is the largest relative error, in steps of the dtype at 1.
+        A verdict; ``max_error_steps`` is the largest relative error, in steps of the dtype at 1
+        (of results below the smallest normal number, relative to that).
     """
     wrong = _structure(results, like, len(expected))
     if wrong is not None:
@@ -70,7 +72,7 @@ def _structure(results: Sequence[torch.Tensor], like: torch.Tensor, count: int) 
 def _largest_error(got: torch.Tensor, block: torch.Tensor, rows: Sequence[int]) -> float:
     import torch
 
-    step = torch.finfo(got.dtype).eps
+    step, least = torch.finfo(got.dtype).eps, torch.finfo(got.dtype).smallest_normal
     count = max(1, _PIECE // got.shape[1])
     largest = 0.0
     for begin in range(0, len(rows), count):
@@ -78,6 +80,7 @@ def _largest_error(got: torch.Tensor, block: torch.Tensor, rows: Sequence[int]) 
         exact = block[some % block.shape[0]]
         error = (got[some].double() - exact).abs_()
         # Zero where the exact result is zero is right, anything else there infinitely wrong.
-        relative = (error / exact.abs()).where(error != 0, 0.0)
+        scale = exact.abs().clamp_(min=least).where(exact != 0, 0.0)
+        relative = (error / scale).where(error != 0, 0.0)
         largest = max(largest, float(relative.nan_to_num_(nan=torch.inf).max()) / step)
     return largest
