@@ -190,6 +190,24 @@ def test_interrupted_calls_do_not_pass_for_slow_ones(interrupted: set[int]) -> N
     assert 1000 <= timing.calibrated(Held()) <= 1300
 
 
+@pytest.mark.parametrize(("before", "low", "high"), [("every call", 250, 330), (None, 1000, 1300)])
+def test_what_is_put_back_between_calls_counts_in_a_samples_length(
+    before: str | None, low: int, high: int
+) -> None:
+    """A switch between calls is not told from one within: a long sample would have it always."""
+
+    class PutBack:
+        calls, iterations, warms, reset_before = 1, None, True, before
+
+        def sample(self, count: int) -> dict[str, float]:
+            return {"wall_us": 1.0, "reset_us": 3.0}
+
+        def idle(self, count: int) -> dict[str, float]:
+            return {"wall_us": 0.0}
+
+    assert low <= timing.calibrated(PutBack()) <= high
+
+
 def test_calibration_ends_even_where_calls_take_no_time() -> None:
     class Nothing:
         calls, iterations, warms, reset_before = 1, None, True, None

@@ -15,7 +15,17 @@ from typing import Any
 from xllm_kernel.benchmark import honesty
 from xllm_kernel.benchmark.statistics import machine
 from xllm_kernel.benchmark.statistics.disturbance import UNSETTLED, interruption
-from xllm_kernel.benchmark.units import ENQUEUE, WALL, Clock, RegimeAbsentError, Unit, unit
+from xllm_kernel.benchmark.units import (
+    ENQUEUE,
+    EVERY_CALL,
+    RESET,
+    WALL,
+    Clock,
+    Columns,
+    RegimeAbsentError,
+    Unit,
+    unit,
+)
 from xllm_kernel.numerics.case_run import Ask, CaseEndedError, Subject
 from xllm_kernel.numerics.suite import Reset
 from xllm_kernel.registry import PreparedKernel
@@ -120,15 +130,21 @@ class Timing:
 
 
 def calibrated(timed: Unit) -> int:
-    """Return how many replays make a sample."""
+    """Return how many replays make a sample, with what is put back between them."""
     count = 1
     while True:
-        us = min(timed.sample(count)[WALL] for _ in range(_TRIES)) * count * timed.calls
+        us = min(_lasted(timed, timed.sample(count)) for _ in range(_TRIES)) * count
         if us >= _SAMPLE_US or count >= _MOST_REPLAYS:
             return count
         # Aim past the target, but never trust one short measurement for more than a factor 10.
         growth = 1.2 * _SAMPLE_US / us
         count = max(count + 1, int(count * min(10.0, growth)))
+
+
+def _lasted(timed: Unit, columns: Columns) -> float:
+    """Return the microseconds of a replay; whatever gets in between is of the sample as well."""
+    between = columns[RESET] if timed.reset_before == EVERY_CALL else 0.0
+    return columns[WALL] * timed.calls + between
 
 
 def _sample(timed: Unit, count: int, warmups: int) -> dict[str, Any]:

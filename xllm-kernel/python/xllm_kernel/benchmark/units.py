@@ -31,7 +31,8 @@ RESET, ROTATION, WALL = "reset_us", "rotation_us", "wall_us"
 CACHES = 3
 # As many copies are rotated at most: each is prepared, and judged, by itself.
 _MOST_COPIES = 16
-_BEFORE = {True: "every call", False: "every sample"}
+EVERY_CALL = "every call"
+_BEFORE = {True: EVERY_CALL, False: "every sample"}
 
 
 class RegimeAbsentError(Exception):
