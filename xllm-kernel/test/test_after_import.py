@@ -52,6 +52,21 @@ def test_of_a_module_that_is_there_at_once(module: Path) -> None:
     assert seen == [1]
 
 
+def test_a_module_that_others_put_there_has_all_actions_called(module: Path) -> None:
+    """As finders do that stand before ours, of test runners and instrumentation."""
+    seen: list[int] = []
+    after_import(NAME, lambda: seen.append(1))
+    spec = importlib.util.spec_from_file_location(NAME, module)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[NAME] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[NAME])
+    assert seen == []
+    after_import(NAME, lambda: seen.append(2))
+    after_import(NAME, lambda: seen.append(3))
+    assert seen == [1, 2, 3]
+
+
 def test_of_a_module_that_is_being_imported_at_its_end(module: Path) -> None:
     module.write_text(
         "from xllm_kernel.after_import import after_import\n"

@@ -202,6 +202,10 @@ def test_an_implementation_that_is_its_own_baseline_says_why_it_has_no_ratio() -
     assert not line.is_baseline
     assert line.doubt is not None
     assert line.doubt.startswith("too few rounds")
+    document["missing"] = [{"name": "another", "reason": "not installed"}]
+    (line, *_) = lines(document)
+    assert line.is_baseline
+    assert line.doubt is None
 
 
 def test_summary_without_a_probe_says_why_there_are_no_ceilings() -> None:
@@ -217,6 +221,10 @@ def test_summary_counts_the_rows_whose_ceiling_is_not_known() -> None:
     said = sentences(document, lines(document))
     (told,) = [one for one in said if one.startswith("No ceiling")]
     assert told.startswith("No ceiling is known for 2 rows: ")
+    for row in document["rows"]:
+        regimes = row["timings"]["regimes"]
+        regimes["enqueue"] = regimes["hot"] | {"roofline": None}
+    assert told in sentences(document, lines(document))
     for row in document["rows"]:
         row["work"] = None  # the suite states none
     said = sentences(document, lines(document))

@@ -313,3 +313,10 @@ def test_an_impossible_figure_is_none_and_no_baseline_either() -> None:
     assert not new.figures[gone].against
     others = [one for identity, one in new.figures.items() if identity.case_id != gone.case_id]
     assert sum(bool(one.against) for one in others) == len(others) // 2
+
+
+def test_an_impossible_figure_twice_is_refused_as_any_other() -> None:
+    document = _changed(_impossible)
+    document["rows"].append(made.single()["rows"][0])
+    with pytest.raises(DocumentError, match="one figure of each identity"):
+        parse(document, "twice")

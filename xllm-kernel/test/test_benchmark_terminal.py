@@ -12,7 +12,7 @@ from conftest import need
 from xllm_kernel.benchmark.report import markdown, terminal
 from xllm_kernel.benchmark.report.columns import table
 from xllm_kernel.benchmark.report.lines import lines
-from xllm_kernel.benchmark.tables import fitted
+from xllm_kernel.benchmark.tables import Plain, fitted
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -102,6 +102,13 @@ def test_a_name_too_long_for_the_width_is_cut_in_its_middle() -> None:
     _, shown, _ = fitted(columns, cells, 60)
     assert any("…" in cell for row in shown for cell in row)
     assert len({tuple(row[:3]) for row in shown}) == len(shown)
+
+
+@pytest.mark.parametrize("width", [1, 20, 45])
+def test_a_table_of_short_words_that_cannot_fit_is_drawn_all_the_same(width: int) -> None:
+    columns = [Plain("case", words=True), Plain("ratio"), Plain("verdict", words=True)]
+    cells = [["1x512", "1.300 [1.271, 1.330]", "SLOWER"], ["2x512", "1.300", "SAME"]]
+    assert fitted(columns, cells, width)[:2] == (columns, cells)
 
 
 def test_terminal_tells_reasons_commands_and_who_is_missing(drawn: str) -> None:

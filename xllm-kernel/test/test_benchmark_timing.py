@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable
+from typing import Any
 
 import led
 import pytest
@@ -11,8 +13,9 @@ from test_benchmark_statistics import VirtualClock
 
 from xllm_kernel.benchmark import timing
 from xllm_kernel.benchmark.timing import Timing
-from xllm_kernel.benchmark.units import HOT
+from xllm_kernel.benchmark.units import HOT, Steady, _Submitting
 from xllm_kernel.numerics.case_run import MeasurementError
+from xllm_kernel.numerics.suite import Reset
 from xllm_kernel.platforms import npu
 from xllm_kernel.platforms.captured import Captured, eager
 from xllm_kernel.platforms.cpu import CpuPlatform
@@ -206,6 +209,19 @@ def test_what_is_put_back_between_calls_counts_in_a_samples_length(
             return {"wall_us": 0.0}
 
     assert low <= timing.calibrated(PutBack()) <= high
+
+
+def test_a_submission_with_arguments_put_back_before_each_is_calibrated() -> None:
+    class Queue:
+        def measure(self, captured: Any, count: int, clock: Any) -> dict[str, float]:
+            return {"host_enqueue_us": 2.0, "wall_us": 9.0}
+
+        def synchronize(self) -> None: ...
+
+    reset = Reset(lambda: None, every_call=True)
+    captured = Captured(1, lambda: None, list)
+    steady = Steady(Queue(), captured, reset, time.perf_counter_ns)  # type: ignore[arg-type]
+    assert 500 <= timing.calibrated(_Submitting(steady)) <= 650
 
 
 def test_calibration_ends_even_where_calls_take_no_time() -> None:

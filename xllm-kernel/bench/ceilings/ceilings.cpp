@@ -95,11 +95,11 @@ double timed(std::int32_t threads, std::int64_t repetitions,
   const auto work = [&](std::int32_t thread) noexcept {
     if (thread > 0) places.take();
     start.arrive_and_wait();
-    const Clock::time_point begin = Clock::now();
     const Clock::duration before = run_so_far();
+    const Clock::time_point begin = Clock::now();
     for (std::int64_t i = 0; i < repetitions; ++i) pass(thread);
-    const Clock::duration run = run_so_far() - before;
     const Clock::time_point end = Clock::now();
+    const Clock::duration run = run_so_far() - before;
     spans[static_cast<std::size_t>(thread)] = {begin, end, end - begin - run};
   };
   {
@@ -120,7 +120,7 @@ double timed(std::int32_t threads, std::int64_t repetitions,
   for (const Span& span : spans) {
     whole.begin = std::min(whole.begin, span.begin);
     whole.end = std::max(whole.end, span.end);
-    whole.waited += span.waited;
+    whole.waited = std::max(whole.waited, span.waited);
   }
   last_waited_s = std::chrono::duration<double>(whole.waited).count();
   return std::chrono::duration<double>(whole.end - whole.begin).count() /

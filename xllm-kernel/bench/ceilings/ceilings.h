@@ -8,10 +8,10 @@
  * least: a ceiling is the best that was seen.
  *
  * `threads` threads each take one contiguous part, in all passes, each on a
- * processor of its own where there are enough; they start together, and the
- * clock runs from the first start to the last end. Starting them is outside of
- * it, and so is every wait between passes: what a real kernel pays for a fork
- * and join is no part of its ceiling.
+ * processor of its own where there are enough (of the first 1024); they start
+ * together, and the clock runs from the first start to the last end. Starting
+ * them is outside of it, and so is every wait between passes: what a real
+ * kernel pays for a fork and join is no part of its ceiling.
  *
  * Bytes a pass moves, by the convention of kernels (each byte that must be read
  * or written counts once):
@@ -75,9 +75,9 @@ XLLM_CEILING_API double xllm_ceiling_fma(int64_t operations, int32_t threads,
 XLLM_CEILING_API double xllm_ceiling_dot(int64_t operations, int32_t threads,
                                          int64_t repetitions);
 
-/* Seconds that the threads of this thread's last measurement, together, did not
- * run while the clock ran: others had their processors. About a microsecond a
- * thread where nobody had. */
+/* Seconds that a thread of this thread's last measurement did not run while the
+ * clock ran, the one that waited most: others had its processor. 0 where nobody
+ * had. */
 XLLM_CEILING_API double xllm_ceiling_waited(void);
 
 /* The level in use; empty where XLLM_KERNEL_SIMD_LEVEL is wrong, in which case

@@ -28,12 +28,21 @@ def after_import(name: str, action: Callable[[], None]) -> None:
             waits there.
     """
     with _lock:
-        if name in _waiting or name not in sys.modules:
+        module = sys.modules.get(name)
+        if module is None or (name in _waiting and _is_being_imported(module)):
             if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
                 sys.meta_path.insert(0, _Finder())
             _waiting.setdefault(name, []).append(action)
             return
-    action()
+        # Others may have put it there without our finder.
+        actions = [*_waiting.pop(name, []), action]
+    for one in actions:
+        one()
+
+
+def _is_being_imported(module: ModuleType) -> bool:
+    # What the import system itself looks at, to wait for another thread's import.
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
 
 
 class _Finder(importlib.abc.MetaPathFinder):

@@ -110,7 +110,7 @@ def _cut_to(columns: Sequence[H], cells: Cells, width: int) -> Cells:
         longest = {i: sizes[i] for i, column in enumerate(columns) if column.words}
         at = max(longest, key=lambda i: longest[i])
         left = max(_LEAST, len(columns[at].heading), sizes[at] - over)
-        if over <= 0 or left == sizes[at]:
+        if over <= 0 or left >= sizes[at]:
             return cells
         cells = [[*row[:at], _cut(row[at], left), *row[at + 1 :]] for row in cells]
 

@@ -143,7 +143,7 @@ def calibrated(timed: Unit) -> int:
 
 def _lasted(timed: Unit, columns: Columns) -> float:
     """Return the microseconds of a replay; whatever gets in between is of the sample as well."""
-    between = columns[RESET] if timed.reset_before == EVERY_CALL else 0.0
+    between = columns.get(RESET, 0.0) if timed.reset_before == EVERY_CALL else 0.0
     return columns[WALL] * timed.calls + between
 
 

@@ -247,7 +247,9 @@ TEST(Places, test_take_a_taken_processor_goes_to_another) {
 }
 
 TEST(Places, test_take_without_another_stays) {
-  const std::vector<int> first = {allowed().at(0)};
+  const std::vector<int> all = allowed();
+  if (all.empty()) GTEST_SKIP() << "more than 1024 processors";
+  const std::vector<int> first = {all[0]};
   ceilings::Places places;
   for (int n = 0; n < 2; ++n) {
     std::thread([&] {
@@ -261,8 +263,10 @@ TEST(Places, test_take_without_another_stays) {
 
 // Whatever else the machine does: two threads on one processor cannot both run.
 TEST(Interface, test_waited_counts_what_threads_on_one_processor_wait) {
-  std::thread([] {
-    stay_on({allowed().at(0)});
+  const std::vector<int> all = allowed();
+  if (all.empty()) GTEST_SKIP() << "more than 1024 processors";
+  std::thread([&] {
+    stay_on({all[0]});
     std::int64_t repetitions = 1000;
     double seconds = 0.0;
     do {

@@ -148,16 +148,18 @@ def parse(document: object, name: str) -> Past:
         raise _refusal(name, "'rows' must be a list", type(rows).__name__)
     figures: dict[Identity, Figure] = {}
     without: dict[Identity, str] = {}
+    seen: set[Identity] = set()
     for number, row in enumerate(rows):
         every = dict(_figures(_mapping(row, name, f"rows[{number}]"), name))
         if not every:
             without[_identity(row, "")] = str(row.get("reason") or row.get("status"))
         found = {identity: one for identity, one in every.items() if not one.impossible}
         without |= dict.fromkeys(every.keys() - found.keys(), _IMPOSSIBLE)
-        twice = figures.keys() & found.keys()
+        twice = seen & every.keys()
         if twice:
-            seen = f"two of {min(map(str, twice))}"
-            raise _refusal(name, "must have one figure of each identity", seen)
+            which = f"two of {min(map(str, twice))}"
+            raise _refusal(name, "must have one figure of each identity", which)
+        seen |= every.keys()
         figures |= found
     return Past(name, whole, _without_impossible_baselines(figures, without), without)
 

@@ -146,8 +146,9 @@ def lines(document: Document) -> list[Line]:
         for line in bare
         if line.figures is not None and line.implementation == document.get("baseline")
     }
-    # Where nothing else has rows, an implementation is its own baseline, and a candidate.
-    own = {line.implementation for line in bare} == {document.get("baseline")}
+    # Where nothing else has rows, or should have, an implementation is its own baseline.
+    alone = {line.implementation for line in bare} == {document.get("baseline")}
+    own = alone and not document.get("missing")
     return [_compared(line, document, bases, own) for line in bare]
 
 

@@ -213,11 +213,12 @@ def _ceilings(document: Document, found: Sequence[Line]) -> list[str]:
     unknown = sum(
         line.times is not None and line.bytes_moved is not None and line.roofline is None
         for line in found
+        if line.regime != "enqueue"  # no work is done there
     )
     if about.get("level") and unknown:
         said.append(
-            f"No ceiling is known for {_count(unknown, 'row')}: a pass of it was disturbed in "
-            "every round, or it is of fewer threads."
+            f"No ceiling is known for {_count(unknown, 'row')}: one of its passes was disturbed in "
+            "every round, or more threads took part than the probe has."
         )
     return said
 
