@@ -49,11 +49,11 @@ double refuse_dot(const char* level) noexcept {
   return kRefused;
 }
 
-// What a thread did of a measurement; it ran for all of it but `waited`.
+// A thread's part of a measurement, and how long the thread ran meanwhile.
 struct Span {
-  Clock::time_point begin = Clock::time_point::max();
-  Clock::time_point end = Clock::time_point::min();
-  Clock::duration waited{};
+  Clock::time_point begin;
+  Clock::time_point end;
+  Clock::duration run;
 };
 
 // How long the calling thread has run so far.
@@ -99,8 +99,8 @@ double timed(std::int32_t threads, std::int64_t repetitions,
     const Clock::time_point begin = Clock::now();
     for (std::int64_t i = 0; i < repetitions; ++i) pass(thread);
     const Clock::time_point end = Clock::now();
-    const Clock::duration run = run_so_far() - before;
-    spans[static_cast<std::size_t>(thread)] = {begin, end, end - begin - run};
+    spans[static_cast<std::size_t>(thread)] = {begin, end,
+                                               run_so_far() - before};
   };
   {
     std::vector<std::jthread> others;
@@ -116,14 +116,18 @@ double timed(std::int32_t threads, std::int64_t repetitions,
     }
     work(0);
   }
-  Span whole;
+  const Clock::time_point first =
+      std::ranges::min_element(spans, {}, &Span::begin)->begin;
+  const Clock::time_point last =
+      std::ranges::max_element(spans, {}, &Span::end)->end;
+  // A thread that was taken off its processor just before its part is late for
+  // the others' too.
+  Clock::duration waited{};
   for (const Span& span : spans) {
-    whole.begin = std::min(whole.begin, span.begin);
-    whole.end = std::max(whole.end, span.end);
-    whole.waited = std::max(whole.waited, span.waited);
+    waited = std::max(waited, span.end - first - span.run);
   }
-  last_waited_s = std::chrono::duration<double>(whole.waited).count();
-  return std::chrono::duration<double>(whole.end - whole.begin).count() /
+  last_waited_s = std::chrono::duration<double>(waited).count();
+  return std::chrono::duration<double>(last - first).count() /
          static_cast<double>(repetitions);
 } catch (const std::exception&) {
   return refuse("threads must be no more than the system starts", threads);
