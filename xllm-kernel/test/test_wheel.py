@@ -105,8 +105,8 @@ def test_library_keeps_the_kernels_to_itself(library: Path) -> None:
 def test_probe_exports_its_interface_alone_and_needs_no_torch(site: Path) -> None:
     probe = site / "xllm_kernel" / "_build" / CEILINGS
     exported = _tool("nm", "--dynamic", "--defined-only", probe).split()[2::3]
-    functions = ("copy", "copy_streaming", "dot", "error", "fma", "level", "read", "update")
-    assert sorted(exported) == [f"xllm_ceiling_{name}" for name in functions]
+    names = ("copy", "copy_streaming", "dot", "error", "fma", "level", "read", "update", "waited")
+    assert sorted(exported) == [f"xllm_ceiling_{name}" for name in names]
     dynamic = _tool("readelf", "--dynamic", "--wide", probe)
     assert "torch" not in dynamic
     assert not re.search(r"\((RPATH|RUNPATH)\)", dynamic)
