@@ -44,16 +44,15 @@ def gains(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return, a case each, our gain of the second thread and that of copying as many bytes.
 
     Returns:
-        Cells, the heading first; nothing where no case has figures that can be relied on, on one
-        thread and on two.
+        Cells, the heading first; nothing where no case ran on one thread and on two. A dash stands
+        for a gain of figures from which nothing is concluded, or of too few common rounds.
     """
     ours = [row for row in document["rows"] if row["implementation"] == document["baseline"]]
     by_case: dict[str, dict[int, Row]] = {}
     for row in ours:
         if row["timings"] is not None:
             figures = row["timings"]["regimes"][HOT]
-            if not _doubtful(figures):
-                by_case.setdefault(row["case_id"], {})[row["threads"]] = figures
+            by_case.setdefault(row["case_id"], {})[row["threads"]] = figures
     pairs = {case: (on[1], on[2]) for case, on in by_case.items() if {1, 2} <= on.keys()}
     cells = [(case, _gain(*both), _gain_of_copy(*both)) for case, both in pairs.items()]
     return [("case", str(document["baseline"]), "best copy"), *cells] if cells else []
@@ -68,7 +67,7 @@ def _gain(one: Row, two: Row) -> str:
     first = dict(zip(one["rounds"], one["wall_us"]["samples"], strict=True))
     second = dict(zip(two["rounds"], two["wall_us"]["samples"], strict=True))
     both = [number for number in first if number in second]
-    if len(both) < _FEWEST_ROUNDS:
+    if len(both) < _FEWEST_ROUNDS or _doubtful(one) or _doubtful(two):
         return _NOTHING
     ratio = paired([first[number] for number in both], [second[number] for number in both])
     return f"{ratio.middle:.2f} [{ratio.low:.2f}, {ratio.high:.2f}]"
