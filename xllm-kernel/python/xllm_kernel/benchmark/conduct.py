@@ -118,11 +118,12 @@ def conduct(
             else:
                 rounds.taken[key].samples[rounds.count] = sample
         rounds.end_one(present)
-        if not rounds.wanted or rounds.complete or clock() - before.at >= _WINDOW_S:
+        wanted = rounds.wanted
+        if not wanted or rounds.complete or clock() - before.at >= _WINDOW_S:
             now = read()
             rounds.end_window(disturbance(before, now))
             before = now
-            stop = rounds.stop(now.at - began.at) if rounds.wanted else Stop.BUDGET
+            stop = rounds.stop(now.at - began.at) if wanted else Stop.BUDGET
     rounds.end()
     return rounds.taken, stop
 
@@ -159,12 +160,12 @@ class _Rounds(Generic[Key]):
 
     def end_window(self, why: str | None) -> None:
         """Take in the rounds of a window that was calm, or say of all what disturbed them."""
-        limits = self._slowest_paces() if why is None else {}
+        limits, wanted = (self._slowest_paces(), self.wanted) if why is None else ({}, False)
         for number in self._window:
             samples = self._of(number)
             if why is not None:
                 self._mark(number, samples, why)
-            elif self.wanted and all(
+            elif wanted and all(
                 sample.disturbed is None and not _behind(sample, limits.get(key))
                 for key, sample in samples.items()
             ):

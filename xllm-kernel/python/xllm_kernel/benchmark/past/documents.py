@@ -172,8 +172,8 @@ def _without_impossible_baselines(
     for identity, figure in figures.items():
         base = replace(identity, implementation=str(figure.against.get("baseline")))
         gone = without.get(base) == _IMPOSSIBLE
-        values = {**figure.figures, "against": None} if gone else figure.figures
-        found[identity] = replace(figure, figures=values)
+        alone = {**figure.figures, "against": None}
+        found[identity] = replace(figure, figures=alone) if gone else figure
     return found
 
 

@@ -222,7 +222,7 @@ def _own_noise(pair: Pair) -> tuple[float, float]:
 
 def _floor(figure: Figure) -> float:
     """Return what a report's own A/A shows, if it has one."""
-    beside: Mapping[str, object] = figure.figures.get("against") or figure.figures
+    beside: Mapping[str, object] = figure.against or figure.figures
     floor = beside.get("noise_floor")
     if not isinstance(floor, Mapping):
         return 0.0
@@ -278,7 +278,7 @@ def _slowest(pair: Pair, ratio: Ratio, idle: Yardstick | None) -> Yardstick | No
         for name, us in old.items()
         if us > 0.0 and new.get(name, 0.0) > 0.0
     ]
-    before, after = (figure.figures.get("against") or {} for figure in (pair.old, pair.new))
+    before, after = pair.old.against, pair.new.against
     if (
         before.get("ratio")
         and after.get("ratio")

@@ -89,23 +89,16 @@ def _median_text(line: Line) -> str:
     return line.verdict if line.simulated and line.state == "passed" else microseconds(line.median)
 
 
-def _rate(key: str, *, computing: bool) -> Callable[[Line], float | None]:
-    """Return a rate of the lines whose ceiling is that of arithmetic, or of the others."""
+def _rate(heading: str, key: str, meaning: str, weight: int, *, computing: bool) -> Column:
+    """Return the column of a rate of the lines whose ceiling is arithmetic's, or of the others."""
 
     def value(line: Line) -> float | None:
         if line.times is None or not line.roofline:
             return None
-        return float(line.roofline[key]) if _computes(line.roofline) is computing else None
+        binds = line.roofline["binding"] in ("fma", "dot")
+        return float(line.roofline[key]) if binds is computing else None
 
-    return value
-
-
-def _computes(roofline: Mapping[str, Any]) -> bool:
-    return roofline["binding"] in ("fma", "dot")
-
-
-_BYTES = _rate("gb_per_s", computing=False)
-_OPERATIONS = _rate("gflop_per_s", computing=True)
+    return Column(heading, lambda line: rate_text(value(line)), meaning, value, weight)
 
 
 def _share(line: Line) -> float | None:
@@ -178,19 +171,19 @@ FIGURES: Sequence[Column] = (
         value=_share,
         weight=45,
     ),
-    Column(
+    _rate(
         "GB/s",
-        lambda line: rate_text(_BYTES(line)),
+        "gb_per_s",
         "10^9 bytes that a call must move, a second, where memory is what limits it",
-        value=_BYTES,
-        weight=22,
+        22,
+        computing=False,
     ),
-    Column(
+    _rate(
         "GFLOP/s",
-        lambda line: rate_text(_OPERATIONS(line)),
+        "gflop_per_s",
         "10^9 operations that a call must do, a second, where arithmetic is what limits it",
-        value=_OPERATIONS,
-        weight=23,
+        23,
+        computing=True,
     ),
     _time("p90", _of("wall_us", "p90"), "nine tenths of the samples are no longer", 8),
     _time("min", _of("wall_us", "minimum"), "the shortest sample", 7),
